@@ -25,10 +25,11 @@ class TextRecipe:
 
     def __post_init__(self) -> None:
         unknown = [field for field in self.fields if field not in COMPANY_FIELDS]
-        if unknown or not self.fields or "{" in _SEGMENT.sub("", self.template):
+        # What no field owns would be dropped in silence: words after the last field, a stray brace.
+        if unknown or not self.fields or _SEGMENT.sub("", self.template).strip():
             raise ValueError(
-                f"text recipe {self.template!r} is not usable: write company fields in braces, such as "
-                f"{INDUSTRY_FIRST!r}; fields are {', '.join(COMPANY_FIELDS)}"
+                f"text recipe {self.template!r} is not usable: write company fields in braces, words before them, "
+                f"such as {INDUSTRY_FIRST!r}; fields are {', '.join(COMPANY_FIELDS)}"
             )
 
     @property

@@ -6,17 +6,16 @@ import gzip
 import hashlib
 import io
 import json
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
+from model.errors import DataError
+
 SEPARATOR = "|"  # between the labels of a multi-label row
-
-
-class DataError(ValueError):
-    """Input that cannot be trained on; the message names the file, the row and what is wrong."""
 
 
 @dataclass(frozen=True)
@@ -61,16 +60,19 @@ def read_pairs(
     is the label that means "none of the classes"; `names` fixes the classes (those of the training data, say).
     """
     wanted = {name: (columns or {}).get(name, name) for name in ("left", "right", "label")}
-    rows = list(_rows(Path(path), list(wanted.values())))
-    if not rows:
+    numbered = list(_rows(Path(path), list(wanted.values())))
+    if not numbered:
         raise DataError(f"{path}: no rows below the header")
+    numbers, rows = zip(*numbered, strict=True)
     items: dict[str, int] = {}
     ends = np.array([[items.setdefault(text, len(items)) for text in row[:2]] for row in rows])
-    marks = [[] if row[2] in ("", unlabelled) else row[2].split(SEPARATOR) for row in rows]
+    marks = [[] if row[2] == unlabelled else _marks(row[2]) for row in rows]
     found = sorted({mark for row in marks for mark in row} - {negative})
-    if names is not None and set(found) - set(names):
-        strange = sorted(set(found) - set(names))
-        raise DataError(f"{path}: label {strange[0]!r} is not among the trained ones ({', '.join(names)})")
+    if names is not None and (strange := set(found) - set(names)):
+        number, label = next(
+            (n, mark) for n, row in zip(numbers, marks, strict=True) for mark in row if mark in strange
+        )
+        raise DataError(f"{path}, row {number}: label {label!r} is not among the trained ones ({', '.join(names)})")
     classes = tuple(found if names is None else names)
     column = {name: position for position, name in enumerate(classes)}
     labels = np.zeros((len(rows), len(classes)), np.float32)
@@ -83,7 +85,11 @@ def read_pairs(
     return Pairs(tuple(items), ends[:, 0], ends[:, 1], labels, labelled, classes, multi_label)
 
 
-def _rows(path: Path, wanted: list[str]) -> Iterator[list[str]]:
+def _marks(cell: str) -> list[str]:
+    return [mark for part in cell.split(SEPARATOR) if (mark := part.strip())]
+
+
+def _rows(path: Path, wanted: list[str]) -> Iterator[tuple[int, list[str]]]:
     header: list[str] = []
     for number, line in _lines(path):
         cells = line.split("\t")
@@ -103,7 +109,7 @@ def _rows(path: Path, wanted: list[str]) -> Iterator[list[str]]:
         for name, text in zip(wanted[:2], row[:2], strict=True):
             if not text:
                 raise DataError(f"{path}, row {number}: the text in column {name!r} is empty")
-        yield row
+        yield number, row
     if not header:
         raise DataError(f"{path}: the file is empty; its first line must name the columns {', '.join(wanted)}")
 
@@ -114,7 +120,7 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
         content = path.read_bytes()
         if path.suffix == ".gz":
             content = gzip.decompress(content)
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         reason = "no such file" if isinstance(error, FileNotFoundError) else str(error)
         raise DataError(f"{path}: {reason}") from error
     for number, line in enumerate(io.BytesIO(content), 1):
@@ -171,9 +177,9 @@ def strata(pairs: Pairs) -> list[np.ndarray]:
     A row of several classes counts for the rarest of them, so that a batch with some of every subset has every class.
     """
     rarest = np.argsort(pairs.labels.sum(axis=0), kind="stable")
-    first = pairs.labels[:, rarest].argmax(axis=1)
     classes = len(pairs.names)
-    subset = np.where(pairs.labels.any(axis=1), rarest[first] if classes else 0, classes)
+    first = rarest[pairs.labels[:, rarest].argmax(axis=1)] if classes else 0
+    subset = np.where(pairs.labels.any(axis=1), first, classes)
     subset = np.where(pairs.labelled, subset, classes + 1)
     return [rows for number in range(classes + 2) if len(rows := np.flatnonzero(subset == number))]
 

@@ -9,7 +9,8 @@ import numpy as np
 import tensorflow as tf
 
 from model.contract import fingerprint
-from model.sources import EncoderError, Source, load_source
+from model.errors import EncoderError
+from model.sources import Source, load_source
 from model.text import Tokenizer
 
 TOKENS_PER_BATCH = 8192  # about 250 MB of activations for a 384-wide body, and still wide enough for two cores
@@ -20,7 +21,7 @@ class Encoder(keras.layers.Layer):
 
     def __init__(self, source: Source, max_tokens: int | None = None, projection: int | None = None):
         super().__init__(name="encoder")
-        max_tokens = max_tokens or source.max_tokens
+        max_tokens = source.max_tokens if max_tokens is None else max_tokens
         if not 3 <= max_tokens <= source.position_limit:
             raise EncoderError(f"max_tokens is {max_tokens}; this encoder takes 3 to {source.position_limit}")
         self.source = source
@@ -89,7 +90,7 @@ class Encoder(keras.layers.Layer):
         return getattr(self, name)
 
     def fingerprint(self, text_recipe: str) -> str:
-        weights = (np.ascontiguousarray(variable.numpy()).tobytes() for variable in self.trainable_variables)
+        weights = (np.ascontiguousarray(variable.numpy()).tobytes() for variable in self.weights)
         settings = {
             "text_recipe": text_recipe,
             "lower_case": self.tokenizer.lower_case,

@@ -13,13 +13,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from model.contract import MODEL_NAME, TextRecipe
+from model.errors import ExportError
 
 EXTRA, FACTS, WARM_UP = "assets.extra", "pause.json", "tf_serving_warmup_requests"
 WARM_UP_SHAPES = [(texts, words) for texts in (1, 8, 32) for words in (8, 40, 160)]
-
-
-class ExportError(ValueError):
-    """An export that must not be served."""
 
 
 def export(model, base: Path, lineage: dict) -> Path:

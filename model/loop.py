@@ -17,7 +17,7 @@ from model.encoder import Encoder
 from model.pair import PairHead
 from model.prepare import TrainingData, sample_rows
 from model.run import Run
-from model.sampling import KnownPositives, assemble, epoch_rows
+from model.sampling import Batch, KnownPositives, assemble, epoch_rows
 from model.saved import PauseModel, save_model
 from model.scoring import classifier_scores, space_scores
 from model.sources import load_source
@@ -66,7 +66,7 @@ class Trainer:
             writer.as_default(),
         ):
             for step, rows in self._plan(start):
-                terms = self._one_step(step, rows)
+                terms = self.feed(self.batch(step, rows), step)
                 self._record(step, terms, history)
                 bar.update(len(rows))
                 bar.set_postfix(loss=f"{terms['loss']:.4f}", refresh=False)
@@ -85,10 +85,10 @@ class Trainer:
                 if step > start:
                     yield step, rows
 
-    def _one_step(self, step: int, rows: np.ndarray) -> dict[str, float]:
+    def batch(self, step: int, rows: np.ndarray) -> Batch:
         # Seeded by the step, so that a resumed run draws what the undisturbed one would have drawn.
         generator = np.random.default_rng([self.config.seed, step])
-        batch = assemble(
+        return assemble(
             self.data.pairs,
             rows,
             self.data.variants,
@@ -98,6 +98,8 @@ class Trainer:
             self.known,
             self.data.close or 0,
         )
+
+    def feed(self, batch: Batch, step: int) -> dict[str, float]:
         if self.config.frozen:
             groups = [group.astype(np.int32) for group in batch.groups]
         else:
@@ -148,12 +150,10 @@ class Trainer:
         left, right = vectors[dev.left], vectors[dev.right]
         close = self.data.close if self.data.close is not None else (0 if len(dev.names) == 1 else None)
         space = {} if close is None else space_scores(dev, close, left, right)
-        return classifier_scores(self.model.head, dev, left, right) | space
+        return classifier_scores(self.step.head, dev, left, right) | space
 
     def _class_priors(self) -> np.ndarray:
-        pairs, wanted = self.data.pairs, self.config.prior
-        if wanted == "auto":
-            wanted = "labels" if len(pairs.names) > 1 or pairs.has_negatives else "estimate"
+        pairs, wanted = self.data.pairs, self.data.prior
         if wanted == "labels":
             return np.clip(priors.from_labels(pairs.labels[pairs.labelled]), 1e-3, 1 - 1e-3)
         if wanted != "estimate":

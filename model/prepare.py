@@ -10,7 +10,8 @@ import numpy as np
 from model import priors, variants
 from model.config import TrainConfig
 from model.contract import DESCRIPTION_ONLY, INDUSTRY_FIRST, TextRecipe
-from model.data import DataError, Pairs, file_hash, hide_labels, read_companies, read_pairs, split
+from model.data import Pairs, file_hash, hide_labels, read_companies, read_pairs, split
+from model.errors import DataError
 from model.sampling import steps_per_epoch
 from model.variants import Variants
 
@@ -23,6 +24,7 @@ class TrainingData:
     hashes: dict[str, str]  # sha256 of each file that was read
     steps: int  # of an epoch
     close: int | None  # the class that the contrastive term draws together
+    prior: str  # how the class priors are found: "labels", "estimate", or the numbers themselves
     dev: Pairs | None = None
     dev_variants: Variants | None = None
 
@@ -32,11 +34,12 @@ def prepare(config: TrainConfig) -> TrainingData:
     dev = None
     if config.dev:
         share = parse_share(config.dev)
+        if share is not None and not 0 < share < 1:
+            raise DataError(f"--dev {config.dev}: a share of the pairs lies between 0% and 100%, or name a file")
         pairs, dev = split(pairs, share, config.seed) if share else (pairs, _read(config, config.dev, pairs.names))
     if config.labels < 1:
         pairs = hide_labels(pairs, config.labels, config.seed)
     _check_learnable(pairs, config.pairs)
-    _check_prior(config.prior, pairs)
     companies = read_companies(config.companies) if config.companies else None
     recipe = TextRecipe(config.recipe or (INDUSTRY_FIRST if companies else DESCRIPTION_ONLY))
 
@@ -51,6 +54,7 @@ def prepare(config: TrainConfig) -> TrainingData:
         hashes={Path(name).name: file_hash(name) for name in files if name},
         steps=steps_per_epoch(pairs, config.batch_size),
         close=_close_class(config, pairs.names),
+        prior=_prior(config.prior, pairs),
         dev=dev,
         dev_variants=texts_of(dev.items) if dev else None,
     )
@@ -78,11 +82,22 @@ def _check_learnable(pairs: Pairs, path: str) -> None:
         )
 
 
-def _check_prior(prior: str, pairs: Pairs) -> None:
-    if prior == "labels" and len(pairs.names) == 1 and not pairs.has_negatives:
+def _prior(prior: str, pairs: Pairs) -> str:
+    countable = len(pairs.names) > 1 or pairs.has_negatives
+    if prior == "auto":
+        prior = "labels" if countable else "estimate"
+    if prior == "labels" and not countable:
         raise DataError("--prior labels says nothing of one class without negatives; give a number, or 'estimate'")
-    if prior not in ("auto", "labels", "estimate"):
+    if prior == "estimate":
+        fewest = min(*pairs.labels.sum(axis=0), (~pairs.labelled).sum())
+        if fewest < priors.MIN_ROWS:
+            raise DataError(
+                f"priors are estimated from at least {priors.MIN_ROWS} rows of every class and unlabelled ones, "
+                f"the fewest are {int(fewest)}; give the numbers with --prior"
+            )
+    elif prior != "labels":
         priors.parse(prior, pairs.names)
+    return prior
 
 
 def _close_class(config: TrainConfig, names: tuple[str, ...]) -> int | None:

@@ -3,10 +3,6 @@
 from collections.abc import Sequence
 
 import numpy as np
-from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import StratifiedKFold, cross_val_predict
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 # Best Bin Estimation's own constants (Garg et al., 2021, algorithm 1).
 GAMMA = 0.01
@@ -30,6 +26,12 @@ def estimate(positive: np.ndarray, unlabelled: np.ndarray, seed: int) -> float:
     for side, rows in (("positive", positive), ("unlabelled", unlabelled)):
         if len(rows) < MIN_ROWS:
             raise ValueError(f"a prior is estimated from at least {MIN_ROWS} {side} rows, got {len(rows)}")
+    # Imported here: a command line that refuses bad input must not wait for scikit-learn.
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import StratifiedKFold, cross_val_predict
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
     features = np.concatenate([positive, unlabelled])
     is_positive = np.repeat([1, 0], [len(positive), len(unlabelled)])
     # Held-out scores: on rows it has seen, the classifier tells labelled positives from unlabelled ones by heart.

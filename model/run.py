@@ -11,13 +11,10 @@ from safetensors import safe_open
 from safetensors.numpy import save_file
 
 from model.config import TrainConfig
+from model.errors import RunError
 
 CONFIG, HISTORY, METRICS = "config.json", "history.jsonl", "metrics.json"
 STATE, BEST = "state.safetensors", "best.safetensors"
-
-
-class RunError(ValueError):
-    """A directory that cannot take this run."""
 
 
 class Run:
@@ -90,7 +87,7 @@ def _whole_lines(path: Path) -> list[str]:
 
 def _save(path: Path, arrays: list[np.ndarray], progress: dict) -> None:
     temporary = path.with_suffix(".partial")
-    named = {f"{position:05d}": np.ascontiguousarray(array) for position, array in enumerate(arrays)}
+    named = {f"{position:05d}": np.asarray(array, order="C") for position, array in enumerate(arrays)}
     save_file(named, temporary, metadata={"progress": json.dumps(progress)})
     os.replace(temporary, path)
 

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from model.data import DataError, Pairs, strata
+from model.data import Pairs, strata
+from model.errors import DataError
 from model.variants import Variants
 
 LENGTH_GROUPS = 4  # of a batch's distinct texts; more groups pad less but make matrices too small for the cores
@@ -99,8 +100,28 @@ def assemble(
     else:
         close = rows[labels[:, close_class] > 0]
         pairs_known = known.between(pairs.left[close], pairs.right[close])
-    groups = tuple(np.array_split(distinct[order], LENGTH_GROUPS))
+    groups = tuple(np.split(distinct[order], length_cuts(lengths[distinct[order]])))
     return Batch(groups, ends[: len(rows)], ends[len(rows) :], labels, labelled, pairs_known)
+
+
+def length_cuts(lengths: np.ndarray, groups: int = LENGTH_GROUPS) -> np.ndarray:
+    """Where to cut ascending lengths [n] into groups so that the fewest padded tokens are spent: int [groups - 1]."""
+    count = len(lengths)
+    if count == 0:
+        return np.zeros(groups - 1, np.int64)
+    ends = np.arange(count + 1)
+    longest = np.concatenate([[0], lengths])  # of the texts before each end
+    cost = np.where(ends[:, None] <= ends, (ends - ends[:, None]) * longest, np.inf)  # [from, to], one group
+    least, cut_before = cost[0], []
+    for _ in range(groups - 1):
+        total = least[:, None] + cost
+        cut_before.append(total.argmin(axis=0))
+        least = total.min(axis=0)
+    cuts, end = [], count
+    for choice in reversed(cut_before):
+        end = int(choice[end])
+        cuts.append(end)
+    return np.array(cuts[::-1])
 
 
 def padded_share(lengths: Sequence[int], groups: Sequence[np.ndarray]) -> float:

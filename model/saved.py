@@ -11,8 +11,8 @@ from safetensors.numpy import load_file, save_file
 
 from model.contract import DESCRIPTION_ONLY, Contract, TextRecipe
 from model.encoder import Encoder, load_encoder
+from model.errors import EncoderError
 from model.pair import PairHead
-from model.sources import EncoderError
 
 SETTINGS, WEIGHTS, BODY = "model.json", "head.safetensors", "encoder"
 
@@ -60,7 +60,8 @@ def open_model(spec: str) -> PauseModel:
     settings = json.loads((directory / SETTINGS).read_text())
     encoder = load_encoder(str(directory / BODY), settings["max_tokens"], settings["projection"])
     names = tuple(settings["labels"])
-    model = PauseModel(encoder, TextRecipe(settings["text_recipe"]), PairHead(encoder.dimension, len(names)), names)
+    head = PairHead(encoder.dimension, len(names)) if names else None
+    model = PauseModel(encoder, TextRecipe(settings["text_recipe"]), head, names)
     stored = load_file(directory / WEIGHTS)
     for name, variable in _extra_variables(model).items():
         variable.assign(stored[name])

@@ -12,6 +12,7 @@ from pathlib import Path
 import keras
 import tensorflow as tf
 
+from model.errors import EncoderError
 from model.text import learn_vocabulary
 
 ACCEPTED = (
@@ -19,10 +20,6 @@ ACCEPTED = (
     "a TF Hub handle or a local copy of one"
 )
 PAPER_TOKENS = 128
-
-
-class EncoderError(ValueError):
-    """An encoder that cannot be loaded; the message says what was given and what is accepted."""
 
 
 @dataclass(frozen=True)
@@ -146,9 +143,9 @@ def _from_backbone(backbone: keras.Model, vocabulary: Sequence[str], lower_case:
     output = backbone.output
     tokens = output["sequence_output"] if isinstance(output, dict) else output
     # DistilBERT knows no segments; it is handed them all the same, as every other body is.
-    unused = {} if "segment_ids" in backbone.input else {"segment_ids": keras.Input([None], dtype="int32")}
+    segments = keras.Input([None], dtype="int32", name="segment_ids")
     # A model of its own leaves out the layers that mean pooling never uses, so they get no optimizer state.
-    body = keras.Model({**backbone.input, **unused}, tokens, name="body")
+    body = keras.Model({"segment_ids": segments, **backbone.input}, tokens, name="body")
     limit = getattr(backbone, "max_sequence_length", PAPER_TOKENS)
     return Source(body, tuple(vocabulary), lower_case, min(max_tokens, limit), limit, save)
 
@@ -178,11 +175,14 @@ def _tf_hub(handle: str) -> Source:
     try:
         vocabulary = _vocabulary(tf.io.gfile.GFile(restored.vocab_file.asset_path.numpy().decode()).read())
         lower_case = bool(restored.do_lower_case.numpy())
+        positions = [v.shape[0] for v in restored.variables if "position_embedding" in v.name]
+        body = HubBody(restored)
     except AttributeError as error:
-        raise EncoderError(f"encoder {handle!r}: no vocabulary (vocab_file) in this TF Hub model") from error
-    positions = [v.shape[0] for v in restored.variables if "position_embedding" in v.name]
+        raise EncoderError(
+            f"encoder {handle!r}: no {error.name} in this TF Hub model; a BERT encoder has vocab_file "
+            "(its vocabulary), do_lower_case, variables and trainable_variables"
+        ) from error
     limit = positions[0] if positions else PAPER_TOKENS
-    body = HubBody(restored)
     return Source(
         body,
         tuple(vocabulary),

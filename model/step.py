@@ -21,6 +21,9 @@ class TrainingStep:
     ):
         """`pooled` [texts, H]: the frozen encoder's vectors, or None where the encoder learns too."""
         self.model, self.config, self.total, self.close, self.pooled = model, config, total, close, pooled
+        if model.head is None:
+            raise ValueError("a model without a head cannot be trained")
+        self.head = model.head
         self.priors = tf.constant(priors, tf.float32)
         self.supervised = _supervised_term(pairs)
         encoder = model.encoder
@@ -28,7 +31,7 @@ class TrainingStep:
             learning = list(encoder.trainable_variables)
         else:
             learning = list(encoder.projection.trainable_variables) if encoder.projection else []
-        self.variables = learning + list(model.head.trainable_variables)
+        self.variables = learning + list(self.head.trainable_variables)
         self.optimizer = keras.optimizers.Adam(WarmUp(config.rate, total, config.warm_up))
         self.optimizer.build(self.variables)
         classes = len(pairs.names)
@@ -52,7 +55,7 @@ class TrainingStep:
     @property
     def state(self) -> list:
         """All that decides how training goes on: what is learnt, the optimizer's memory, the seeds of dropout."""
-        everything = self.model.encoder.variables + self.model.head.variables
+        everything = self.model.encoder.variables + self.head.variables
         seeds = [variable for variable in everything if not variable.trainable]
         return self.variables + list(self.optimizer.variables) + seeds
 
@@ -67,14 +70,14 @@ class TrainingStep:
     def _terms(self, groups, left, right, labels, labelled, known):
         vectors = self._vectors(groups)
         u, v = tf.gather(vectors, left), tf.gather(vectors, right)  # [B, D]
-        logits = self.model.head(u, v)
+        logits = self.head(u, v)
         all_labels, all_labelled = labels, labelled
         for _ in range(self.config.augment):
             # A dropout view: the labelled pairs once more, seen through other dropout masks.
             view = self._vectors(groups)
             rows = tf.where(labelled)[:, 0]
             ends = (tf.gather(view, tf.gather(side, rows)) for side in (left, right))
-            logits = tf.concat([logits, self.model.head(*ends, training=True)], axis=0)
+            logits = tf.concat([logits, self.head(*ends, training=True)], axis=0)
             all_labels = tf.concat([all_labels, tf.gather(labels, rows)], axis=0)
             all_labelled = tf.concat([all_labelled, tf.gather(labelled, rows)], axis=0)
         return {

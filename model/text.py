@@ -15,7 +15,8 @@ class Tokenizer(tf.Module):
 
     def __init__(self, vocabulary: Sequence[str], lower_case: bool, max_tokens: int):
         super().__init__()
-        missing = [token for token in (PAD, UNKNOWN, START, END) if token not in vocabulary]
+        # The mask token is never used here, but Keras Hub saves no vocabulary without it: better said before training.
+        missing = [token for token in SPECIAL_TOKENS if token not in vocabulary]
         if missing:
             raise ValueError(f"the vocabulary lacks {', '.join(missing)}; a BERT WordPiece vocabulary is needed")
         self.vocabulary = tuple(vocabulary)

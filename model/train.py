@@ -7,9 +7,9 @@ import json
 import sys
 
 from model.config import BASE_ENCODER, TrainConfig
-from model.data import DataError
+from model.errors import InputError
 from model.prepare import parse_share, prepare
-from model.run import Run, RunError
+from model.run import Run
 
 EXAMPLE = """example:
   python -m model.train --pairs examples/pairs.tsv --companies examples/companies.jsonl \\
@@ -67,11 +67,14 @@ def main(argv: list[str] | None = None) -> int:
     made = parser()
     arguments = made.parse_args(argv)
     try:
-        config = TrainConfig(**vars(arguments))
-        data = prepare(config)
-        run = Run(config, data.hashes)
+        try:
+            config = TrainConfig(**vars(arguments))
+            data = prepare(config)
+            run = Run(config, data.hashes)
+        except ValueError as error:
+            raise InputError(str(error)) from error
         metrics = run.metrics() if run.finished else train(config, data, run)
-    except (ValueError, DataError, RunError) as error:
+    except InputError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     print(json.dumps(metrics, indent=2))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from model.contract import TextRecipe
-from model.data import DataError
+from model.errors import DataError
 
 
 @dataclass(frozen=True)
@@ -51,5 +51,7 @@ def of_companies(items: Sequence[str], companies: Mapping[str, Mapping], recipe:
             recipe.render({field: value for field, value in companies[item].items() if field not in missing})
             for missing in left_out
         )
+        if not any(rendered):
+            raise DataError(f"company {item!r} has none of the fields of the text recipe {recipe.template!r}")
         of_item.append(np.array([texts.setdefault(text, len(texts)) for text in rendered if text]))
     return Variants(tuple(texts), tuple(of_item))

@@ -1,0 +1,143 @@
+"""Data moves down the list of rooms, imports only point up it; what a worker imports stays light."""
+
+import ast
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+ROOMS = ("model", "serving", "index", "pipelines", "search")
+OUTSIDE = ("infra", "benchmarks", "tests", "examples")  # may import any room, and no room may import them
+LIGHT = ("model/contract.py", "serving/client.py", "index/document.py")
+HEAVY = {"tensorflow", "keras", "tensorflow_text", "keras_hub"}
+
+
+def imported(path, root):
+    """The absolute names of all modules that a file imports, wherever in it."""
+    package = path.relative_to(root).parts[:-1]
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"), str(path))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else ()
+            module = ".".join([*base, *([node.module] if node.module else [])])
+            # `from .. import serving` names its rooms only after the import
+            yield from [module] if module else [alias.name for alias in node.names]
+
+
+def wrong_imports(root):
+    """'room/file.py imports name' for every import against the one-way rule."""
+    found = []
+    for position, room in enumerate(ROOMS):
+        forbidden = {*ROOMS[position + 1 :], *OUTSIDE}
+        for path in sorted((root / room).rglob("*.py")):
+            names = [name for name in imported(path, root) if name.split(".")[0] in forbidden]
+            found += [f"{path.relative_to(root)} imports {name}" for name in names]
+    return found
+
+
+def packages(root):
+    """Directories of the rooms that hold Python beside an empty `__init__.py`, as dotted names."""
+    files = [path for room in ROOMS for path in (root / room).rglob("*.py") if path.name != "__init__.py"]
+    return {".".join(path.parent.relative_to(root).parts) for path in files}
+
+
+def listed_packages(setup):
+    for node in ast.walk(ast.parse(setup.read_text())):
+        if isinstance(node, ast.keyword) and node.arg == "packages":
+            return set(ast.literal_eval(node.value))
+    raise AssertionError(f"{setup} lists no packages")
+
+
+# the house
+
+
+def test_imports_only_point_up_the_list_of_rooms():
+    assert all((ROOT / room).is_dir() for room in ROOMS)
+    assert len(list((ROOT / "model").rglob("*.py"))) > 10
+    assert wrong_imports(ROOT) == []
+
+
+def test_every_package_file_is_empty():
+    files = [path for room in (*ROOMS, *OUTSIDE) for path in (ROOT / room).rglob("__init__.py")]
+    assert ROOT / "model" / "__init__.py" in files
+    assert [str(path.relative_to(ROOT)) for path in files if path.read_bytes()] == []
+
+
+def test_every_package_has_its_file_and_is_in_the_wheel():
+    found = packages(ROOT)
+    assert {"model", "model.evaluate"} <= found
+    assert [name for name in sorted(found) if not (ROOT / name.replace(".", "/") / "__init__.py").exists()] == []
+    assert sorted(found - listed_packages(ROOT / "setup.py")) == []
+
+
+@pytest.mark.parametrize("module", [name for name in LIGHT if (ROOT / name).exists()])
+def test_what_the_next_room_imports_is_light(module):
+    # Where they are not installed, "not imported" would say nothing.
+    assert all(importlib.util.find_spec(heavy) for heavy in HEAVY)
+    name = module.removesuffix(".py").replace("/", ".")
+    script = f"import sys, {name}; print('imported', *sorted({HEAVY!r} & set(sys.modules)))"
+    run = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert run.stdout.split() == ["imported"]
+
+
+# the walker itself, on a house with a wrong import in every manner of writing one
+
+
+def house(root, files):
+    for name, content in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+    return root
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ("import search", "search"),
+        ("import json, pipelines.encode as p", "pipelines.encode"),
+        ("from pipelines import encode", "pipelines"),
+        ("from pipelines.encode import run", "pipelines.encode"),
+        ("def later():\n    if True:\n        from search.app import create_app", "search.app"),
+        ("from ..search import app", "search"),
+        ("from .. import search", "search"),
+        ("from infra.local import start", "infra.local"),
+        ("import benchmarks", "benchmarks"),
+        ("from tests import helper", "tests"),
+    ],
+)
+def test_a_wrong_import_is_found(tmp_path, line, name):
+    right = {"model/contract.py": "import json", "search/app.py": "import index.document"}
+    root = house(tmp_path, {"index/document.py": line, **right})
+    assert wrong_imports(root) == [f"index/document.py imports {name}"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import model.contract, serving.client",
+        "from . import base",
+        "from .base import Index",
+        "from index.elastic import queries",
+        "import searching",  # begins like a room
+        "'import search'",
+    ],
+)
+def test_a_right_import_is_let_through(tmp_path, line):
+    assert wrong_imports(house(tmp_path, {"index/document.py": line})) == []
+
+
+def test_a_deep_file_is_walked_too(tmp_path):
+    root = house(tmp_path, {"serving/server/grpc.py": "from ...index import base\nfrom ..client import Client"})
+    assert wrong_imports(root) == ["serving/server/grpc.py imports index"]
+
+
+def test_a_package_that_the_wheel_would_miss_is_found(tmp_path):
+    modules = dict.fromkeys(["model/text.py", "serving/server/grpc.py", "search/__init__.py"], "")
+    root = house(tmp_path, {**modules, "setup.py": "setup(packages=['model'])"})
+    assert packages(root) == {"model", "serving.server"}
+    assert packages(root) - listed_packages(root / "setup.py") == {"serving.server"}
