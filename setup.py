@@ -15,6 +15,7 @@ TRAIN = [
     "safetensors==0.8.0",
     "scikit-learn==1.9.1",
     "scipy==1.17.1",
+    "setuptools==81.0.0",  # the last to hold pkg_resources, which tensorflow-hub imports
     "tqdm==4.70.1",
 ]
 DEVELOP = ["mypy==2.4.1", "pytest==9.2.0", "ruff==0.17.4"]
@@ -24,7 +25,7 @@ setup(
     version="0.1.0",
     description="Company similarity from few labelled and many unlabelled pairs",
     python_requires=">=3.11,<3.12",
-    packages=["model", "model.evaluate"],
+    packages=["benchmarks", "infra", "model", "model.evaluate"],
     install_requires=WORKER,
     extras_require={"train": TRAIN, "develop": DEVELOP},
 )

@@ -7,10 +7,10 @@ import json
 import sys
 from pathlib import Path
 
-from benchmarks import train
-from benchmarks.data import BUILD, DEFAULT, MissingData
+from benchmarks import reproduce, train
+from benchmarks.data import DEFAULT, MissingData, write_result
 
-BENCHMARKS = {"train": train.run}
+BENCHMARKS = {"reproduce": reproduce.run, "train": train.run}
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -25,15 +25,14 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--data", type=Path, default=DEFAULT, help=f"the folder of data sets (default: {DEFAULT})")
     parser.add_argument("--json", action="store_true", help="JSON instead of the table")
     arguments = parser.parse_args(argv)
-    import model.quiet  # noqa: F401
-
     try:
         result = BENCHMARKS[arguments.name](arguments.data)
+        path = write_result(arguments.name, result)
     except MissingData as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     print(json.dumps(result, indent=2) if arguments.json else table(result))
-    print(f"also in {BUILD / arguments.name}.json", file=sys.stderr)
+    print(f"also in {path}", file=sys.stderr)
     return 0
 
 

@@ -32,11 +32,11 @@ def peer_files(data: Path) -> tuple[Path, Path]:
     return companies, peers
 
 
-def peer_pairs(data: Path, held_out: float = 0.0, seed: int = 0) -> tuple[Path, Path, set[str]]:
+def peer_pairs(data: Path, held_out: float = 0.0, seed: int = 0) -> tuple[Path, Path, Path]:
     """Training pairs: the peers of each anchor as positives, random candidates of the same anchor unlabelled.
 
-    Answers with the companies file, the pairs file, and the anchors held out of it: none of their pairs, in either
-    direction, is trained on.
+    Answers with the companies file, the training pairs, and the pairs of the anchors held out: no pair that one of
+    these is part of, on either side, is trained on.
     """
     companies_path, peers_path = peer_files(data)
     ids = sorted(read_companies(companies_path))
@@ -52,10 +52,12 @@ def peer_pairs(data: Path, held_out: float = 0.0, seed: int = 0) -> tuple[Path, 
         for right in generator.choice(free, UNLABELLED_PER_PEER):
             if right != left and (left, right) not in known:
                 rows.append((left, str(right), ""))
-    path = BUILD / f"peer-pairs-{held_out:g}-{seed}.tsv"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join("\t".join(row) + "\n" for row in [("left", "right", "label"), *rows]))
-    return companies_path, path, held
+    test_rows = [(*pair, "peer") for pair in dict.fromkeys(listed) if pair[0] in held]
+    paths = [BUILD / f"peer-pairs-{held_out:g}-{seed}-{part}.tsv" for part in ("train", "test")]
+    for path, content in zip(paths, (rows, test_rows), strict=True):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("".join("\t".join(row) + "\n" for row in [("left", "right", "label"), *content]))
+    return companies_path, *paths
 
 
 def write_result(name: str, result: dict) -> Path:

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
-from benchmarks.data import BUILD, need, peer_pairs, write_result
+from benchmarks.data import BUILD, need, peer_pairs
+from model.config import TrainConfig
 
 TOKENS = 128  # the reference's fixed length, and the most that ours may use here
 ROUNDS = 5
@@ -16,8 +17,6 @@ EXPECTED = {"nli": 1.5, "companies": 2.0}
 
 
 def run(data: Path, rounds: int = ROUNDS) -> dict:
-    from model.config import TrainConfig
-
     (nli,) = need(data, "nli/train.tsv.gz")
     companies, peers, _ = peer_pairs(data)
     cases = {
@@ -40,12 +39,12 @@ def run(data: Path, rounds: int = ROUNDS) -> dict:
     result = {name: measure(config, rounds) for name, config in cases.items()}
     for name, row in result.items():
         row["expected"] = EXPECTED[name]
-    write_result("train", result)
     return result
 
 
-def measure(config, rounds: int) -> dict:
+def measure(config: TrainConfig, rounds: int) -> dict:
     """Alternates one batch of ours and one of the reference's, the same rows for both."""
+    import model.quiet  # noqa: F401
     from model.loop import Trainer, build_model
     from model.prepare import prepare
     from model.run import Run
@@ -63,7 +62,7 @@ def measure(config, rounds: int) -> dict:
         waste.append(padded_share(trainer.lengths, ours.groups))
         took = {
             "ours": timed(lambda batch=ours: trainer.feed(batch, 1)),
-            "reference": timed(lambda batch=reference: trainer.step(*batch, 1)),
+            "reference": timed(lambda batch=reference: trainer.step(*batch, step=1)),
         }
         if number:  # the first round traces the graph
             for name, value in took.items():

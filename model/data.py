@@ -28,7 +28,7 @@ class Pairs:
     labels: np.ndarray  # float32 [N, C], all zero where unlabelled or negative
     labelled: np.ndarray  # bool [N]
     names: tuple[str, ...]  # of the C classes
-    multi_label: bool = False
+    multi_label: bool = False  # is each class judged by itself, not one against the others?
 
     def __len__(self) -> int:
         return len(self.left)
@@ -103,7 +103,7 @@ def _rows(path: Path, wanted: list[str]) -> Iterator[tuple[int, list[str]]]:
                 )
             places = [header.index(name) for name in wanted]
             continue
-        if len(cells) < len(header):
+        if len(cells) != len(header):
             raise DataError(f"{path}, row {number}: {len(cells)} columns where the header has {len(header)}")
         row = [cells[place].strip() for place in places]
         for name, text in zip(wanted[:2], row[:2], strict=True):
@@ -144,6 +144,8 @@ def read_companies(path: str | Path) -> dict[str, dict]:
             raise DataError(f"{path}, row {number}: not JSON ({error})") from error
         if not isinstance(company, dict) or not company.get("id"):
             raise DataError(f"{path}, row {number}: a company needs an 'id'")
+        if company.get("deleted"):
+            continue
         if not str(company.get("description") or "").strip():
             raise DataError(f"{path}, row {number}: company {company['id']!r} has no 'description'")
         companies[str(company["id"])] = company
@@ -174,7 +176,8 @@ def split(pairs: Pairs, share: float, seed: int) -> tuple[Pairs, Pairs]:
 def strata(pairs: Pairs) -> list[np.ndarray]:
     """Row numbers of each subset that is not empty: one a class, then the negatives, last the unlabelled.
 
-    A row of several classes counts for the rarest of them, so that a batch with some of every subset has every class.
+    A row of several classes counts for the rarest of them. So every class is in a batch that has some of every subset,
+    but for one that occurs beside rarer classes only: a batch may lack it, and its PU risk is then 0 there.
     """
     rarest = np.argsort(pairs.labels.sum(axis=0), kind="stable")
     classes = len(pairs.names)

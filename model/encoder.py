@@ -58,7 +58,9 @@ class Encoder(keras.layers.Layer):
         """Token ids of each text, int32 [t]."""
         ids: list[np.ndarray] = []
         for start in range(0, len(texts), chunk):
-            ragged = self.tokenizer(tf.constant(list(texts[start : start + chunk]), tf.string))
+            # JSON can spell half a surrogate pair, which is no UTF-8; like bad bytes, it must not fail the others.
+            some = [text.encode("utf-8", "replace") for text in texts[start : start + chunk]]
+            ragged = self.tokenizer(tf.constant(some, tf.string))
             ids += np.split(ragged.flat_values.numpy(), ragged.row_splits.numpy()[1:-1])
         return ids
 

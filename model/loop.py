@@ -12,6 +12,7 @@ import tensorflow as tf
 from tqdm import tqdm
 
 from model import priors
+from model.cache import cached
 from model.config import TrainConfig
 from model.encoder import Encoder
 from model.pair import PairHead
@@ -39,7 +40,7 @@ class Trainer:
         self.total = data.steps * config.epochs
         self.tokens = model.encoder.tokenize(data.variants.texts)
         self.lengths = np.array([len(ids) for ids in self.tokens])
-        pooled = self._encode(data.variants.texts, "encoding") if config.frozen else None
+        pooled = self._frozen_vectors() if config.frozen else None
         self.priors = self._class_priors()
         self.step = TrainingStep(
             model,
@@ -173,6 +174,11 @@ class Trainer:
         vectors = self._encode(ends[0] + ends[1], "estimating priors")
         left, right = np.split(vectors, 2)
         return np.split(np.hstack([np.abs(left - right), left * right]), np.cumsum([len(s) for s in sides])[:-1])
+
+    def _frozen_vectors(self) -> np.ndarray:
+        texts = self.data.variants.texts
+        fingerprint = self.model.encoder.fingerprint("")  # before training, so it names the frozen body
+        return cached(self.config.cache, fingerprint, texts, lambda: self._encode(texts, "encoding"))
 
     def _encode(self, texts, what: str) -> np.ndarray:
         with tqdm(total=len(set(texts)), unit="text", desc=what, file=sys.stderr, disable=None, leave=False) as bar:

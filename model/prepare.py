@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,7 +20,7 @@ class TrainingData:
     pairs: Pairs
     variants: Variants
     recipe: TextRecipe
-    hashes: dict[str, str]  # sha256 of each file that was read
+    hashes: dict[str, str]  # sha256 of each file that was read, by its role
     steps: int  # of an epoch
     close: int | None  # the class that the contrastive term draws together
     prior: str  # how the class priors are found: "labels", "estimate", or the numbers themselves
@@ -36,7 +35,11 @@ def prepare(config: TrainConfig) -> TrainingData:
         share = parse_share(config.dev)
         if share is not None and not 0 < share < 1:
             raise DataError(f"--dev {config.dev}: a share of the pairs lies between 0% and 100%, or name a file")
-        pairs, dev = split(pairs, share, config.seed) if share else (pairs, _read(config, config.dev, pairs.names))
+        if share:
+            pairs, dev = split(pairs, share, config.seed)
+        else:
+            dev = _read(config, config.dev, pairs.names)
+            dev = replace(dev, multi_label=pairs.multi_label or pairs.has_negatives)
     if config.labels < 1:
         pairs = hide_labels(pairs, config.labels, config.seed)
     _check_learnable(pairs, config.pairs)
@@ -46,12 +49,14 @@ def prepare(config: TrainConfig) -> TrainingData:
     def texts_of(items: tuple[str, ...]) -> Variants:
         return variants.of_texts(items) if companies is None else variants.of_companies(items, companies, recipe)
 
-    files = [config.pairs, config.companies, None if parse_share(config.dev) else config.dev]
+    files = {"pairs": config.pairs, "companies": config.companies}
+    if config.dev and not parse_share(config.dev):
+        files["dev"] = config.dev
     return TrainingData(
         pairs=pairs,
         variants=texts_of(pairs.items),
         recipe=recipe,
-        hashes={Path(name).name: file_hash(name) for name in files if name},
+        hashes={role: file_hash(name) for role, name in files.items() if name},
         steps=steps_per_epoch(pairs, config.batch_size),
         close=_close_class(config, pairs.names),
         prior=_prior(config.prior, pairs),

@@ -124,8 +124,7 @@ def length_cuts(lengths: np.ndarray, groups: int = LENGTH_GROUPS) -> np.ndarray:
     return np.array(cuts[::-1])
 
 
-def padded_share(lengths: Sequence[int], groups: Sequence[np.ndarray]) -> float:
+def padded_share(lengths: np.ndarray, groups: Sequence[np.ndarray]) -> float:
     """The share of a batch's tokens that is padding."""
-    lengths = np.asarray(lengths)
     spent = sum(len(group) * lengths[group].max() for group in groups if len(group))
     return 1.0 - sum(int(lengths[group].sum()) for group in groups) / spent

@@ -13,6 +13,7 @@ from model.contract import DESCRIPTION_ONLY, Contract, TextRecipe
 from model.encoder import Encoder, load_encoder
 from model.errors import EncoderError
 from model.pair import PairHead
+from model.run import CONFIG
 
 SETTINGS, WEIGHTS, BODY = "model.json", "head.safetensors", "encoder"
 
@@ -54,7 +55,7 @@ def open_model(spec: str) -> PauseModel:
     """Opens a directory that `model.train` wrote, or any encoder source as it is, without a head."""
     directory = Path(spec)
     if not (directory / SETTINGS).exists():
-        if (directory / "config.json").exists() and (directory / "history.jsonl").exists():
+        if (directory / CONFIG).exists() and "data" in json.loads((directory / CONFIG).read_text()):
             raise EncoderError(f"model {spec!r}: its training has not ended; run the same model.train command again")
         return PauseModel(load_encoder(spec), TextRecipe(DESCRIPTION_ONLY))
     settings = json.loads((directory / SETTINGS).read_text())

@@ -20,6 +20,7 @@ ACCEPTED = (
     "a TF Hub handle or a local copy of one"
 )
 PAPER_TOKENS = 128
+SENTENCE_CONFIG = "sentence_bert_config.json"  # where sentence encoders state how long a text they were trained on
 
 
 @dataclass(frozen=True)
@@ -95,6 +96,8 @@ def _directory(path: Path) -> Source:
         ) from error
     if "model_type" in config:
         return _hugging_face(path, config)
+    if (path / "model.json").exists() and (path / "encoder").is_dir():
+        raise EncoderError(f"encoder {path} is a trained model; to train it further, name {path / 'encoder'}")
     if not (path / "assets" / "tokenizer" / "vocabulary.txt").exists():
         raise EncoderError(
             f"encoder {path}: no vocabulary (assets/tokenizer/vocabulary.txt) in this Keras Hub directory"
@@ -113,12 +116,11 @@ def _hugging_face(path: Path, config: dict) -> Source:
         if not (path / name).exists():
             raise EncoderError(f"encoder {path}: no {what} ({name}) in this Hugging Face directory")
     tokenizer = _json(path / "tokenizer_config.json")
-    sentence = _json(path / "sentence_bert_config.json")
     return _from_backbone(
         _loaded(str(path), lambda: keras_hub.models.Backbone.from_preset(str(path))),
         _vocabulary((path / "vocab.txt").read_text(encoding="utf-8")),
         lower_case=tokenizer.get("do_lower_case", True),
-        max_tokens=sentence.get("max_seq_length", PAPER_TOKENS),
+        max_tokens=_max_tokens(path),
     )
 
 
@@ -129,16 +131,20 @@ def _keras_hub(preset: str) -> Source:
     if not isinstance(tokenizer, keras_hub.tokenizers.WordPieceTokenizer):
         raise EncoderError(f"encoder {preset!r} has a {type(tokenizer).__name__}; a WordPiece tokenizer is needed")
     backbone = _loaded(preset, lambda: keras_hub.models.Backbone.from_preset(preset))
-    return _from_backbone(backbone, tokenizer.get_vocabulary(), tokenizer.lowercase, PAPER_TOKENS)
+    return _from_backbone(backbone, tokenizer.get_vocabulary(), tokenizer.lowercase, _max_tokens(Path(preset)))
 
 
 def _from_backbone(backbone: keras.Model, vocabulary: Sequence[str], lower_case: bool, max_tokens: int) -> Source:
     import keras_hub
 
+    limit = getattr(backbone, "max_sequence_length", PAPER_TOKENS)
+    max_tokens = min(max_tokens, limit)
+
     def save(directory: Path) -> None:
         backbone.save_to_preset(str(directory))
         tokenizer = keras_hub.models.BertTokenizer(vocabulary=list(vocabulary), lowercase=lower_case)
         tokenizer.save_to_preset(str(directory))
+        (directory / SENTENCE_CONFIG).write_text(json.dumps({"max_seq_length": max_tokens}) + "\n")
 
     output = backbone.output
     tokens = output["sequence_output"] if isinstance(output, dict) else output
@@ -146,8 +152,7 @@ def _from_backbone(backbone: keras.Model, vocabulary: Sequence[str], lower_case:
     segments = keras.Input([None], dtype="int32", name="segment_ids")
     # A model of its own leaves out the layers that mean pooling never uses, so they get no optimizer state.
     body = keras.Model({"segment_ids": segments, **backbone.input}, tokens, name="body")
-    limit = getattr(backbone, "max_sequence_length", PAPER_TOKENS)
-    return Source(body, tuple(vocabulary), lower_case, min(max_tokens, limit), limit, save)
+    return Source(body, tuple(vocabulary), lower_case, max_tokens, limit, save)
 
 
 class HubBody(keras.layers.Layer):
@@ -213,6 +218,10 @@ def _loaded(spec: str, load: Callable):
     except Exception as error:
         first_line = str(error).strip().split("\n")[0][:200]
         raise EncoderError(f"encoder {spec!r} cannot be loaded ({first_line}); accepted: {ACCEPTED}") from error
+
+
+def _max_tokens(directory: Path) -> int:
+    return _json(directory / SENTENCE_CONFIG).get("max_seq_length", PAPER_TOKENS)
 
 
 def _json(path: Path) -> dict:

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import tensorflow as tf
 import tensorflow_text as tf_text
 
+from model.errors import EncoderError
+
 PAD, UNKNOWN, START, END, MASK = SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 
@@ -18,7 +20,7 @@ class Tokenizer(tf.Module):
         # The mask token is never used here, but Keras Hub saves no vocabulary without it: better said before training.
         missing = [token for token in SPECIAL_TOKENS if token not in vocabulary]
         if missing:
-            raise ValueError(f"the vocabulary lacks {', '.join(missing)}; a BERT WordPiece vocabulary is needed")
+            raise EncoderError(f"the vocabulary lacks {', '.join(missing)}; a BERT WordPiece vocabulary is needed")
         self.vocabulary = tuple(vocabulary)
         self.lower_case = lower_case
         self.max_tokens = max_tokens

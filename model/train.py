@@ -50,15 +50,16 @@ def parser() -> argparse.ArgumentParser:
     loss.add_argument("--alpha", type=float, default=3.0, help="annealing exponent of the PU term")
     loss.add_argument("--contrastive", type=float, default=0.0, metavar="W", help="weight of the contrastive term")
     loss.add_argument("--close", metavar="LABEL", help="the class the contrastive term draws together")
-    loss.add_argument("--temperature", type=float, default=0.05, help="of the contrastive term")
+    loss.add_argument("--temperature", type=float, default=0.1, help="of the contrastive term")
     loss.add_argument("--augment", type=int, default=0, metavar="N", help="dropout views of every labelled pair")
     steps = made.add_argument_group("training")
     steps.add_argument("--epochs", type=int, default=2)
     steps.add_argument("--batch_size", type=int, default=128)
-    steps.add_argument("--learning_rate", type=float, help="default: 7.5e-5, or 1e-3 with --frozen")
+    steps.add_argument("--learning_rate", type=float, help="default: 7.5e-5, or 3e-4 with --frozen")
     steps.add_argument("--warm_up", type=float, default=0.1, help="share of the steps with a rising rate")
     steps.add_argument("--seed", type=int, default=0)
     steps.add_argument("--checkpoint_every", type=int, default=100, metavar="STEPS")
+    steps.add_argument("--cache", metavar="DIR", help="keep a frozen encoder's vectors there for the next run")
     made.add_argument("--out", required=True, metavar="DIR")
     return made
 

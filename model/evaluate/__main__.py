@@ -76,8 +76,7 @@ def parser() -> Parser:
 def main(argv: list[str] | None = None) -> int:
     options = parser().parse_args(argv)
     try:
-        if options.out:
-            _check_writable(options.out)
+        _check_paths(options)
         result = options.run(options)
     except DataError as error:
         print(f"error: {error}", file=sys.stderr)
@@ -178,10 +177,12 @@ def _result(options: argparse.Namespace, model, scores: dict, average: float | N
     return Result(options.task, options.model, model.contract.fingerprint, scores, average, settings, details)
 
 
-def _check_writable(path: Path) -> None:
-    """Found out now rather than after an hour of work."""
-    if path.is_dir() or not path.parent.is_dir():
-        raise DataError(f"--out {path}: name a file in a directory that exists")
+def _check_paths(options: argparse.Namespace) -> None:
+    """What can be found out now rather than after TensorFlow's import, or after an hour of work."""
+    if "/" in options.model and "://" not in options.model and not Path(options.model).is_dir():
+        raise DataError(f"--model {options.model}: no such directory; `python -m model.train --out DIR` makes one")
+    if options.out and (options.out.is_dir() or not options.out.parent.is_dir()):
+        raise DataError(f"--out {options.out}: name a file in a directory that exists")
 
 
 def _count(text: str) -> int:

@@ -1,5 +1,6 @@
 """Pooling, projection and batching; the numbers come from a body whose states are written down here."""
 
+import json
 import shutil
 
 import keras
@@ -134,6 +135,15 @@ def test_tokenizing_in_chunks_is_tokenizing_at_once():
     assert [ids.tolist() for ids in written().tokenize(texts)] == expected
     assert [ids.tolist() for ids in written().tokenize(texts, chunk=2)] == expected
     assert written().tokenize([]) == []
+
+
+def test_half_a_surrogate_pair_fails_no_text():
+    half = json.loads('"bank \\ud800"')
+    with pytest.raises(UnicodeEncodeError):
+        half.encode()
+    whole, broken = written().tokenize(["farm", half])
+    assert whole.tolist() == [CLS, FARM, SEP]
+    assert broken.tolist()[:2] == [CLS, BANK]
 
 
 def test_padded_rows_are_as_long_as_the_longest():

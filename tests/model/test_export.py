@@ -74,7 +74,7 @@ def test_the_facts_beside_the_model_hold_contract_golden_vectors_and_lineage(ver
     vectors = np.array([row["embedding"] for row in facts["golden"]], np.float32)
     assert golden.disagreement(vectors, embed(served, [row["text"] for row in facts["golden"]])) is None
     assert facts["lineage"]["config"]["config"]["epochs"] == 6
-    assert set(facts["lineage"]["metrics"]["data"]) == {"similar.tsv"}
+    assert set(facts["lineage"]["metrics"]["data"]) == {"pairs"}
     assert facts["lineage"]["exported_at"].startswith("20")
 
 

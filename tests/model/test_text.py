@@ -3,6 +3,7 @@
 import pytest
 import tensorflow as tf
 
+from model.errors import EncoderError
 from model.text import SPECIAL_TOKENS, Tokenizer, learn_vocabulary
 
 #             0        1        2        3        4         5       6      7        8       9       10   11   12
@@ -72,7 +73,7 @@ def test_padding_uses_the_id_of_the_padding_token():
 
 @pytest.mark.parametrize("token", SPECIAL_TOKENS)
 def test_a_vocabulary_without_a_special_token_is_refused(token):
-    with pytest.raises(ValueError) as refused:
+    with pytest.raises(EncoderError) as refused:
         Tokenizer([word for word in VOCABULARY if word != token], True, 8)
     assert token in str(refused.value)
     assert "\n" not in str(refused.value)
