@@ -2,38 +2,35 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from pathlib import Path
 
 from benchmarks import reproduce, train
-from benchmarks.data import DEFAULT, MissingData, write_result
+from benchmarks.data import DEFAULT, write_result
+from model.command import Parser, answer
 
 BENCHMARKS = {"reproduce": reproduce.run, "train": train.run}
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="python -m benchmarks",
         description="Measure against a baseline, alternating, in one run. Leave the machine alone meanwhile.",
         epilog="example:\n  python -m benchmarks train --data ../shared/data",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     parser.add_argument("name", choices=sorted(BENCHMARKS))
     parser.add_argument("--data", type=Path, default=DEFAULT, help=f"the folder of data sets (default: {DEFAULT})")
     parser.add_argument("--json", action="store_true", help="JSON instead of the table")
     arguments = parser.parse_args(argv)
-    try:
-        result = BENCHMARKS[arguments.name](arguments.data)
-        path = write_result(arguments.name, result)
-    except MissingData as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    print(json.dumps(result, indent=2) if arguments.json else table(result))
+    return answer(lambda: measure(arguments.name, arguments.data, arguments.json))
+
+
+def measure(name: str, data: Path, as_json: bool) -> None:
+    result = BENCHMARKS[name](data)
+    path = write_result(name, result)
+    print(json.dumps(result, indent=2) if as_json else table(result))
     print(f"also in {path}", file=sys.stderr)
-    return 0
 
 
 def table(result: dict[str, dict]) -> str:

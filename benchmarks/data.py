@@ -8,21 +8,18 @@ from pathlib import Path
 import numpy as np
 
 from model.data import read_companies
+from model.errors import DataError
 
 BUILD = Path("build/benchmarks")
 DEFAULT = Path("../shared/data")
 UNLABELLED_PER_PEER = 2  # the paper's own company pairs: 55,139 similar, 111,693 not
 
 
-class MissingData(ValueError):
-    """The data to measure on is not there."""
-
-
 def need(data: Path, *names: str) -> list[Path]:
     paths = [data / name for name in names]
     for path in paths:
         if not path.exists():
-            raise MissingData(f"{path} is not there; name the folder that holds it with --data (make: DATA=...)")
+            raise DataError(f"{path} is not there; name the folder that holds it with --data (make: DATA=...)")
     return paths
 
 
@@ -57,7 +54,7 @@ def peer_pairs(data: Path, held_out: float = 0.0, seed: int = 0) -> tuple[Path, 
     for path, content in zip(paths, (rows, test_rows), strict=True):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("".join("\t".join(row) + "\n" for row in [("left", "right", "label"), *content]))
-    return companies_path, *paths
+    return companies_path, paths[0], paths[1]
 
 
 def write_result(name: str, result: dict) -> Path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import shutil
@@ -12,6 +11,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
+from model.command import Parser, answer
 from model.contract import MODEL_NAME, TextRecipe
 from model.errors import ExportError
 
@@ -94,31 +94,35 @@ def lineage_of(spec: str) -> dict:
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="python -m model.export",
         description="Write a trained model as the next version of a SavedModel that TensorFlow Serving loads as it is.",
         epilog="example:\n  python -m model.export --model build/model --to build/serving/pause",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     parser.add_argument(
         "--model", required=True, metavar="DIR", help="a directory of model.train, or an encoder source"
     )
     parser.add_argument("--to", required=True, metavar="BASE", help="the base path: versions are its numbered folders")
     parser.add_argument("--recipe", help="another text recipe than the model's own")
+    parser.add_argument("--max_tokens", type=int, metavar="N", help="cut texts there (default: the model's own)")
     arguments = parser.parse_args(argv)
-    try:
-        recipe = TextRecipe(arguments.recipe) if arguments.recipe else None
-        import model.quiet  # noqa: F401
-        from model.saved import open_model
+    return answer(lambda: _export(arguments.model, Path(arguments.to), arguments.recipe, arguments.max_tokens))
 
-        opened = open_model(arguments.model)
-        opened.recipe = recipe or opened.recipe
-        print(export(opened, Path(arguments.to), lineage_of(arguments.model)))
-    except (ValueError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    return 0
+
+def _export(spec: str, base: Path, recipe: str | None, max_tokens: int | None) -> None:
+    try:
+        chosen = TextRecipe(recipe) if recipe else None
+    except ValueError as error:
+        raise ExportError(str(error)) from error
+    import model.quiet  # noqa: F401  (TensorFlow is imported only once the flags are known to be good)
+    from model.saved import open_model
+
+    opened = open_model(spec, max_tokens)
+    opened.recipe = chosen or opened.recipe
+    try:
+        print(export(opened, base, lineage_of(spec)))
+    except OSError as error:
+        raise ExportError(f"--to {base} cannot be written: {error}") from error
 
 
 if __name__ == "__main__":

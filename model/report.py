@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from collections import Counter
@@ -12,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from model.data import DataError
-from model.evaluate.__main__ import Parser
+from model.command import Parser, answer
+from model.errors import DataError
 
 EXAMPLE = """example:
   python -m model.evaluate sts --model build/model --data ../shared/data --out trained.json
@@ -23,13 +22,13 @@ FORMATS = (".png", ".pdf", ".svg")
 TERMS = ("loss", "supervised", "pu", "contrastive")
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#999999", "#000000")  # Okabe and Ito
 TITLES = {
-    "sts": "STS, untuned: Spearman × 100",
+    "sts": "STS, without tuning: Spearman × 100",
     "stsb": "STS benchmark, fine-tuned: Spearman × 100",
     "senteval": "SentEval: accuracy × 100",
     "companies": "Similar companies: AUC and recall",
 }
 MOST_VALUES = 24  # bars that still have room for a figure above them
-WIDTH, ROW_HEIGHT = 11.0, 3.4  # inches
+WIDTH, ROW_HEIGHT, WIDEST_BAR = 11.0, 3.4, 0.7  # inches
 
 
 @dataclass(frozen=True)
@@ -116,14 +115,17 @@ def draw(evaluations: Sequence[Scores], curves: Sequence[Curve], out: Path) -> N
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
     from matplotlib.patches import Patch
 
-    labels = list(dict.fromkeys(item.label for item in [*evaluations, *curves]))
-    colours = {label: COLOURS[position % len(COLOURS)] for position, label in enumerate(labels)}
+    labels = list(dict.fromkeys([item.label for item in evaluations] + [curve.label for curve in curves]))
+    many = matplotlib.colormaps["viridis"](np.linspace(0, 1, len(labels)))
+    colours = dict(zip(labels, COLOURS if len(labels) <= len(COLOURS) else many, strict=False))
     tasks = list(dict.fromkeys(item.task for item in evaluations))
     rows = len(tasks) + bool(curves)
-    figure = pyplot.figure(figsize=(WIDTH, ROW_HEIGHT * rows + 0.5), layout="constrained")
-    panels = np.atleast_1d(figure.subfigures(rows, 1))
+    spaced = ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.12)
+    figure = pyplot.figure(figsize=(WIDTH, ROW_HEIGHT * rows + 0.5), layout=spaced)
+    panels = figure.subfigures(rows, 1, squeeze=False)[:, 0]
     for panel, task in zip(panels, tasks, strict=False):
         draw_bars(panel.subplots(), [item for item in evaluations if item.task == task], colours)
     if curves:
@@ -138,11 +140,12 @@ def draw(evaluations: Sequence[Scores], curves: Sequence[Curve], out: Path) -> N
     pyplot.close(figure)
 
 
-def draw_bars(axes, evaluations: Sequence[Scores], colours: dict[str, str]) -> None:
+def draw_bars(axes, evaluations: Sequence[Scores], colours: dict) -> None:
     names = list(dict.fromkeys(name for item in evaluations for name in item.scores))
-    width = 0.8 / len(evaluations)
+    width = min(0.8 / len(evaluations), WIDEST_BAR * len(names) / WIDTH)  # a data set is one unit wide
     for position, item in enumerate(evaluations):
-        places = [group - 0.4 + width * (position + 0.5) for group, name in enumerate(names) if name in item.scores]
+        shift = width * (position - (len(evaluations) - 1) / 2)
+        places = [group + shift for group, name in enumerate(names) if name in item.scores]
         kept = [name for name in names if name in item.scores]
         heights = [item.scores[name] for name in kept]
         spread = [item.std.get(name, 0.0) for name in kept] if item.std else None
@@ -154,11 +157,12 @@ def draw_bars(axes, evaluations: Sequence[Scores], colours: dict[str, str]) -> N
     lowest = min(value for item in evaluations for value in item.scores.values())
     axes.set_ylim(min(0.0, 1.1 * lowest), 100 if 80 < highest <= 100 else 1.12 * highest)
     axes.set_xticks(range(len(names)), names)
+    axes.set_xlim(-0.5, len(names) - 0.5)
     axes.set_title(TITLES.get(evaluations[0].task, evaluations[0].task), loc="left", fontsize=11, fontweight="bold")
     _light(axes)
 
 
-def draw_curves(panel, curves: Sequence[Curve], colours: dict[str, str]) -> None:
+def draw_curves(panel, curves: Sequence[Curve], colours: dict) -> None:
     terms = [name for name in TERMS if any(row.get(name) for curve in curves for row in curve.rows)] or ["loss"]
     for axes, name in zip(np.atleast_1d(panel.subplots(1, len(terms))), terms, strict=True):
         for curve in curves:
@@ -181,22 +185,19 @@ def main(argv: list[str] | None = None) -> int:
         prog="python -m model.report",
         description="Plot evaluations and loss curves of several models side by side.",
         epilog=EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     what = "a file of model.evaluate --out, or a directory of model.train"
     parser.add_argument("inputs", nargs="+", type=Path, metavar="FILE_OR_RUN", help=what)
     parser.add_argument("--out", type=Path, required=True, metavar="report.png", help=f"one of {', '.join(FORMATS)}")
     options = parser.parse_args(argv)
-    try:
-        if options.out.suffix not in FORMATS or not options.out.parent.is_dir():
-            raise DataError(f"--out {options.out}: name a {', '.join(FORMATS)} file in a directory that exists")
-        draw(*read(options.inputs), options.out)
-    except DataError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    print(options.out)
-    return 0
+    return answer(lambda: report(options.inputs, options.out))
+
+
+def report(inputs: list[Path], out: Path) -> None:
+    if out.suffix not in FORMATS or not out.parent.is_dir():
+        raise DataError(f"--out {out}: name a {', '.join(FORMATS)} file in a directory that exists")
+    draw(*read(inputs), out)
+    print(out)
 
 
 if __name__ == "__main__":

@@ -51,15 +51,15 @@ def save_model(model: PauseModel, directory: Path) -> None:
     (directory / SETTINGS).write_text(json.dumps(settings, indent=2) + "\n")
 
 
-def open_model(spec: str) -> PauseModel:
+def open_model(spec: str, max_tokens: int | None = None) -> PauseModel:
     """Opens a directory that `model.train` wrote, or any encoder source as it is, without a head."""
     directory = Path(spec)
     if not (directory / SETTINGS).exists():
         if (directory / CONFIG).exists() and "data" in json.loads((directory / CONFIG).read_text()):
             raise EncoderError(f"model {spec!r}: its training has not ended; run the same model.train command again")
-        return PauseModel(load_encoder(spec), TextRecipe(DESCRIPTION_ONLY))
+        return PauseModel(load_encoder(spec, max_tokens), TextRecipe(DESCRIPTION_ONLY))
     settings = json.loads((directory / SETTINGS).read_text())
-    encoder = load_encoder(str(directory / BODY), settings["max_tokens"], settings["projection"])
+    encoder = load_encoder(str(directory / BODY), max_tokens or settings["max_tokens"], settings["projection"])
     names = tuple(settings["labels"])
     head = PairHead(encoder.dimension, len(names)) if names else None
     model = PauseModel(encoder, TextRecipe(settings["text_recipe"]), head, names)

@@ -6,9 +6,10 @@ import argparse
 import json
 import sys
 
-from model.config import BASE_ENCODER, TrainConfig
+from model.command import Parser, answer
+from model.config import BASE_ENCODER, MAX_TOKENS, TrainConfig
 from model.errors import InputError
-from model.prepare import parse_share, prepare
+from model.prepare import TrainingData, parse_share, prepare
 from model.run import Run
 
 EXAMPLE = """example:
@@ -18,13 +19,11 @@ EXAMPLE = """example:
 The same command again goes on where a killed run stopped."""
 
 
-def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(
+def parser() -> Parser:
+    made = Parser(
         prog="python -m model.train",
         description="Train a sentence encoder from few labelled and many unlabelled pairs.",
         epilog=EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     data = made.add_argument_group("data")
     data.add_argument("--pairs", required=True, help="tab-separated left, right, label (empty = unlabelled); .gz too")
@@ -42,7 +41,7 @@ def parser() -> argparse.ArgumentParser:
         default=BASE_ENCODER,
         help="scratch:L2-H128, package:NAME, a Keras Hub preset or folder, a Hugging Face folder, a TF Hub handle",
     )
-    shape.add_argument("--max_tokens", type=int, help="longest text in tokens (default: the encoder's own)")
+    shape.add_argument("--max_tokens", type=int, default=MAX_TOKENS, help="texts are cut there (default: %(default)s)")
     shape.add_argument("--projection", type=int, metavar="D", help="a linear layer to D dimensions on top")
     shape.add_argument("--frozen", action="store_true", help="encode each text once; train head and projection only")
     loss = made.add_argument_group("loss")
@@ -65,25 +64,22 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(argv: list[str] | None = None) -> int:
-    made = parser()
-    arguments = made.parse_args(argv)
+    options = vars(parser().parse_args(argv))
+    return answer(lambda: train(options))
+
+
+def train(options: dict) -> None:
     try:
-        try:
-            config = TrainConfig(**vars(arguments))
-            data = prepare(config)
-            run = Run(config, data.hashes)
-        except ValueError as error:
-            raise InputError(str(error)) from error
-        metrics = run.metrics() if run.finished else train(config, data, run)
-    except InputError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    print(json.dumps(metrics, indent=2))
+        config = TrainConfig(**options)
+        data = prepare(config)
+        run = Run(config, data.hashes)
+    except ValueError as error:
+        raise InputError(str(error)) from error
+    print(json.dumps(run.metrics() if run.finished else _trained(config, data, run), indent=2))
     print(f"the model is in {config.out}", file=sys.stderr)
-    return 0
 
 
-def train(config: TrainConfig, data, run: Run) -> dict:
+def _trained(config: TrainConfig, data: TrainingData, run: Run) -> dict:
     import model.quiet  # noqa: F401  (TensorFlow is imported only once the input is known to be good)
     from model.loop import Trainer, build_model
 

@@ -7,12 +7,14 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from tqdm import tqdm
 
+from model.command import Parser, answer
 from model.contract import TextRecipe
-from model.data import DataError
+from model.errors import DataError
 from model.evaluate.table import Result
 
 EXAMPLE = """examples:
@@ -29,45 +31,38 @@ MEASURES = {  # what the figures are, and how many decimals they deserve
 }
 
 
-class Parser(argparse.ArgumentParser):
-    """Answers a mistake with one line."""
-
-    def error(self, message: str):
-        self.exit(2, f"error: {message}; `{self.prog} --help` shows what is accepted\n")
-
-
 def parser() -> Parser:
-    common = argparse.ArgumentParser(add_help=False)
+    common = Parser(add_help=False)
     common.add_argument("--model", required=True, metavar="DIR", help="a trained directory, or any encoder as it is")
     common.add_argument("--json", action="store_true", help="one JSON object on stdout instead of the table")
     common.add_argument("--out", type=Path, metavar="FILE", help="write that JSON to a file too, for model.report")
-    data = argparse.ArgumentParser(add_help=False)
+    data = Parser(add_help=False)
     data.add_argument("--data", type=Path, required=True, metavar="DIR", help="holds the folder sts/ or senteval/")
-    look = {"epilog": EXAMPLE, "formatter_class": argparse.RawDescriptionHelpFormatter, "allow_abbrev": False}
-    made = Parser(prog="python -m model.evaluate", description="Measure a model.", **look)
+    made = Parser(prog="python -m model.evaluate", description="Measure a model.", epilog=EXAMPLE)
     tasks = made.add_subparsers(dest="task", required=True, metavar="TASK")
 
-    sts = tasks.add_parser("sts", parents=[common, data], help="seven STS test sets, no training", **look)
+    sts = tasks.add_parser("sts", parents=[common, data], help="seven STS test sets, no training", epilog=EXAMPLE)
     sts.set_defaults(run=run_sts)
 
-    stsb = tasks.add_parser("stsb", parents=[common, data], help="STS benchmark, fine-tuned", **look)
+    stsb = tasks.add_parser("stsb", parents=[common, data], help="STS benchmark, fine-tuned", epilog=EXAMPLE)
     stsb.add_argument("--epochs", type=_count, default=4, metavar="N")
     stsb.add_argument("--batch_size", type=_count, default=32, metavar="N")
     stsb.add_argument("--learning_rate", type=_rate, default=2e-5, metavar="R")
     stsb.add_argument("--seeds", type=_count, default=5, metavar="N", help="runs that the mean is taken over")
     stsb.set_defaults(run=run_stsb)
 
-    senteval = tasks.add_parser("senteval", parents=[common, data], help="seven classification tasks", **look)
+    senteval = tasks.add_parser("senteval", parents=[common, data], help="seven classification tasks", epilog=EXAMPLE)
     senteval.add_argument("--tasks", type=_names, metavar="mr,cr", help="default: all seven")
     senteval.add_argument("--seed", type=int, default=0, help="of the folds")
     senteval.set_defaults(run=run_senteval)
 
-    peers = tasks.add_parser("companies", parents=[common], help="known peers among companies", **look)
+    peers = tasks.add_parser("companies", parents=[common], help="known peers among companies", epilog=EXAMPLE)
     peers.add_argument("--data", type=Path, metavar="DIR", help="holds companies.jsonl[.gz] and pairs.tsv")
     peers.add_argument("--companies", type=Path, metavar="F", help="JSON lines, with --pairs instead of --data")
     peers.add_argument("--pairs", type=Path, metavar="F", help="tab-separated left, right and perhaps label")
     peers.add_argument("--negative", default="different", metavar="LABEL", help="the label of pairs that are not alike")
     peers.add_argument("--recipe", type=_recipe, metavar="TEMPLATE", help="fields to text (default: the model's own)")
+    peers.add_argument("--max_tokens", type=_count, metavar="N", help="cut texts there (default: the model's own)")
     peers.add_argument("--seed", type=int, default=0, help="of the random pairs")
     peers.set_defaults(run=run_companies)
     return made
@@ -75,16 +70,15 @@ def parser() -> Parser:
 
 def main(argv: list[str] | None = None) -> int:
     options = parser().parse_args(argv)
-    try:
-        _check_paths(options)
-        result = options.run(options)
-    except DataError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+    return answer(lambda: evaluate(options))
+
+
+def evaluate(options: argparse.Namespace) -> None:
+    _check_paths(options)
+    result = options.run(options)
     if options.out:
         options.out.write_text(result.to_json() + "\n", encoding="utf-8")
     print(result.to_json() if options.json else result.to_text(*MEASURES[options.task]))
-    return 0
 
 
 def run_sts(options: argparse.Namespace) -> Result:
@@ -112,7 +106,10 @@ def run_stsb(options: argparse.Namespace) -> Result:
     outcomes = stsb.score(lambda: opened(options.model).encoder, splits, **chosen)
     tests = [outcome.test for outcome in outcomes]
     mean = float(np.mean(tests))
-    details = {"seeds": [round(test, 2) for test in tests], "best epochs": [outcome.epoch for outcome in outcomes]}
+    details: dict[str, Any] = {
+        "seeds": [round(test, 2) for test in tests],
+        "best epochs": [outcome.epoch for outcome in outcomes],
+    }
     if len(tests) > 1:
         details["std"] = {"stsb": float(np.std(tests, ddof=1))}
     return _result(options, model, {"stsb": mean}, mean, details)
@@ -133,29 +130,29 @@ def run_companies(options: argparse.Namespace) -> Result:
     if bool(options.companies) != bool(options.pairs) or bool(options.data) == bool(options.companies):
         raise DataError("give --data DIR, or --companies F and --pairs F")
     files = companies.find_files(options.data) if options.data else (options.companies, options.pairs)
-    peers = companies.read_peers(*files, options.negative)
-    model = opened(options.model)
+    peers = companies.read_peers(files[0], files[1], options.negative)
+    model = opened(options.model, options.max_tokens)
     model = replace(model, recipe=options.recipe or model.recipe)
     texts = [model.recipe.render(company) for company in peers.companies.values()]
     vectors = encode_with_bar(model.encoder, normalised=model.head is None)(texts)
     positives = peers.positives()
     space = companies.space_scores(vectors, positives, options.seed)
     classes = companies.class_scores(model, peers, vectors)
-    details = {"companies": len(texts), "positive pairs": len(positives), "pairs of unknown companies": peers.unknown}
+    details: dict[str, Any] = {
+        "companies": len(texts),
+        "positive pairs": len(positives),
+        "pairs of unknown companies": peers.unknown,
+    }
     if model.head and not classes:
         details["classifier"] = f"not scored, the pairs have no labels to tell apart among {', '.join(model.names)}"
     return _result(options, model, space | classes, None, details)
 
 
-def opened(spec: str):
+def opened(spec: str, max_tokens: int | None = None):
     import model.quiet  # noqa: F401  (TensorFlow is imported only once the input is known to be good)
     from model.saved import open_model
-    from model.sources import EncoderError
 
-    try:
-        return open_model(spec)
-    except EncoderError as error:
-        raise DataError(str(error)) from error
+    return open_model(spec, max_tokens)
 
 
 def encode_with_bar(encoder, normalised: bool = True) -> Callable:

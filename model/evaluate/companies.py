@@ -5,6 +5,9 @@
 - `recall@k`: for each company listed on the left (anchor), the share of the companies listed with it that are among
   its k nearest of all companies but itself; the mean over these anchors.
 - `accuracy`, `precision`, `recall`: of the model's own classifier, where pairs are labelled with its classes.
+
+The length of the texts counts: all-MiniLM-L6-v2, untouched, on "{industry}. {description}" of the public peers has
+auc 0.874, recall@10 0.119 and recall@50 0.299 at its own 256 tokens, but 0.887, 0.140 and 0.339 at 128.
 """
 
 from __future__ import annotations
@@ -15,7 +18,8 @@ from pathlib import Path
 
 import numpy as np
 
-from model.data import DataError, Pairs, read_companies, read_pairs
+from model.data import Pairs, read_companies, read_pairs
+from model.errors import DataError
 from model.evaluate.table import read_columns, read_header
 
 RANDOM_PER_PAIR = 5
@@ -123,10 +127,8 @@ def random_pairs(companies: int, positives: np.ndarray, count: int, seed: int) -
 def recall_at(ks: Sequence[int], unit: np.ndarray, positives: np.ndarray) -> dict[int, float]:
     anchors, place = np.unique(positives[:, 0], return_inverse=True)
     deepest = min(max(ks), len(unit) - 1)
-    nearest = np.concatenate([
-        _nearest(unit, anchors[start : start + ROWS_AT_ONCE], deepest)
-        for start in range(0, len(anchors), ROWS_AT_ONCE)
-    ])  # [A, deepest]
+    chunks = (anchors[start : start + ROWS_AT_ONCE] for start in range(0, len(anchors), ROWS_AT_ONCE))
+    nearest = np.concatenate([_nearest(unit, chunk, deepest) for chunk in chunks])  # [A, deepest]
     hits = nearest[place] == positives[:, 1:]  # [P, deepest], at most one in a row
     peers = np.bincount(place)
     return {k: float(np.mean(np.bincount(place, hits[:, :k].any(axis=1)) / peers)) for k in ks}

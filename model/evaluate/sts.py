@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from model.data import DataError
+from model.errors import DataError
 from model.evaluate.table import data_folder, read_columns
 
 Encode = Callable[[Sequence[str]], np.ndarray]  # texts -> unit vectors [n, D]
@@ -69,9 +69,9 @@ def cosines(pairs: ScoredPairs, encode: Encode) -> np.ndarray:
 
 
 def spearman(found: np.ndarray, wanted: np.ndarray) -> float:
-    """Rank correlation x 100; 0 where one side ranks nothing (a collapsed encoder), which has no correlation."""
+    """Rank correlation x 100; 0 where one side ranks nothing: a collapsed encoder, or a diverged one (NaN)."""
     from scipy.stats import spearmanr
 
-    if np.ptp(found) == 0 or np.ptp(wanted) == 0:
+    if not (np.ptp(found) > 0 and np.ptp(wanted) > 0):
         return 0.0
     return float(100 * spearmanr(found, wanted).statistic)

@@ -57,19 +57,19 @@ def tune(
     generator = np.random.default_rng(seed)
     batches = Batches(encoder, splits["train"], batch_size)
     step = RegressionStep(encoder, WarmUp(learning_rate, epochs * batches.count))
-    best: tuple[float, int] | None = None
-    weights: list[np.ndarray] = []
+    best_dev, best_epoch, weights = float("-inf"), 0, []
     for epoch in range(1, epochs + 1):
         for rows in batches.epoch(generator):
             step(*batches.arrays(rows))
             advance(len(rows))
         dev = spearman(cosines(splits["dev"], encoder.encode), splits["dev"].scores)
-        if best is None or dev > best[0]:
-            best, weights = (dev, epoch), [variable.numpy() for variable in encoder.trainable_variables]
+        if dev > best_dev:
+            best_dev, best_epoch = dev, epoch
+            weights = [variable.numpy() for variable in encoder.trainable_variables]
     for variable, array in zip(encoder.trainable_variables, weights, strict=True):
         variable.assign(array)
     test = spearman(cosines(splits["test"], encoder.encode), splits["test"].scores)
-    return Tuned(test, *best)
+    return Tuned(test, best_dev, best_epoch)
 
 
 class Batches:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from model.data import DataError
+from model.errors import DataError
 
 
 @dataclass(frozen=True)

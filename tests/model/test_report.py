@@ -45,6 +45,20 @@ def test_two_evaluations_and_a_run_become_one_picture(capsys, tmp_path, run):
     assert int.from_bytes(out.read_bytes()[16:20], "big") == 1650
 
 
+@pytest.mark.parametrize("count", [1, 9])
+def test_one_evaluation_or_more_than_there_are_colours_become_a_picture(capsys, tmp_path, count):
+    files = [evaluation(tmp_path / f"{number}.json", f"model-{number}") for number in range(count)]
+    code, _ = answer(capsys, *files, "--out", tmp_path / "report.png")
+    assert code == 0
+    assert (tmp_path / "report.png").read_bytes()[:8] == PNG
+
+
+def test_a_run_alone_becomes_a_picture(capsys, tmp_path, run):
+    code, _ = answer(capsys, run, "--out", tmp_path / "report.svg")
+    assert code == 0
+    assert "<svg" in (tmp_path / "report.svg").read_text()
+
+
 def test_a_trained_model_has_one_name_in_bars_and_curves(tmp_path, run):
     scores, curves = read([evaluation(tmp_path / "a.json", f"{run}/"), run])
     assert scores[0].label == curves[0].label == "trained"

@@ -1,0 +1,31 @@
+"""How every command line of the house answers: one line for a mistake, exit code 2, no traceback."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from model.errors import InputError
+
+
+class Parser(argparse.ArgumentParser):
+    """Takes no shortened flags, so that a misspelt one is never silently another; answers a mistake with one line."""
+
+    def __init__(self, **options: Any):
+        options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        super().__init__(allow_abbrev=False, **options)
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"error: {message}; `{self.prog} --help` shows what is accepted\n")
+
+
+def answer(work: Callable[[], object]) -> int:
+    """The exit code of `work`: 0, or 2 after one line that says what a person can put right."""
+    try:
+        work()
+    except InputError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
