@@ -45,7 +45,7 @@ def run(data: Path, rounds: int = ROUNDS) -> dict:
 
 def measure(config: TrainConfig, rounds: int) -> dict:
     """Alternates one batch of ours and one of the reference's, the same rows for both."""
-    import model.quiet  # noqa: F401
+    import model.runtime  # noqa: F401
     from model.loop import Trainer, build_model
     from model.prepare import prepare
     from model.run import Run

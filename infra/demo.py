@@ -73,7 +73,7 @@ def ask() -> None:
     import tensorflow as tf
     import tensorflow_text  # noqa: F401  (registers the tokenizer's ops)
 
-    import model.quiet  # noqa: F401  # isort: split
+    import model.runtime  # noqa: F401  # isort: split
     from model.contract import TextRecipe
     from model.data import read_companies
 

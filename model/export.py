@@ -114,7 +114,7 @@ def _export(spec: str, base: Path, recipe: str | None, max_tokens: int | None) -
         chosen = TextRecipe(recipe) if recipe else None
     except ValueError as error:
         raise ExportError(str(error)) from error
-    import model.quiet  # noqa: F401  (TensorFlow is imported only once the flags are known to be good)
+    import model.runtime  # noqa: F401  (TensorFlow is imported only once the flags are known to be good)
     from model.saved import open_model
 
     opened = open_model(spec, max_tokens)

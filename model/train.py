@@ -80,7 +80,7 @@ def train(options: dict) -> None:
 
 
 def _trained(config: TrainConfig, data: TrainingData, run: Run) -> dict:
-    import model.quiet  # noqa: F401  (TensorFlow is imported only once the input is known to be good)
+    import model.runtime  # noqa: F401  (TensorFlow is imported only once the input is known to be good)
     from model.loop import Trainer, build_model
 
     return Trainer(build_model(config, data), data, config, run).train()

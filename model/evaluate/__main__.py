@@ -149,7 +149,7 @@ def run_companies(options: argparse.Namespace) -> Result:
 
 
 def opened(spec: str, max_tokens: int | None = None):
-    import model.quiet  # noqa: F401  (TensorFlow is imported only once the input is known to be good)
+    import model.runtime  # noqa: F401  (TensorFlow is imported only once the input is known to be good)
     from model.saved import open_model
 
     return open_model(spec, max_tokens)

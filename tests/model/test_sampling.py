@@ -227,5 +227,5 @@ def test_fewer_texts_than_groups_leave_groups_empty(count):
 def test_the_padded_share_is_what_padding_takes_of_all_tokens():
     # texts 0 and 1 of 2 and 4 tokens take 2 * 4, text 2 of 10 takes 10: 16 real ones of 18, so that 2 / 18 is padding
     groups = [np.array([0, 1]), np.array([2]), np.array([], int)]
-    assert padded_share([2, 4, 10], groups) == pytest.approx(2 / 18)
-    assert padded_share([2, 4, 10], [np.array([0]), np.array([1]), np.array([2])]) == 0.0
+    assert padded_share(np.array([2, 4, 10]), groups) == pytest.approx(2 / 18)
+    assert padded_share(np.array([2, 4, 10]), [np.array([0]), np.array([1]), np.array([2])]) == 0.0
