@@ -6,6 +6,7 @@ WORKER = ["apache-beam[gcp]==2.77.0", "elasticsearch==9.5.1", "grpcio==1.85.1", 
 TRAIN = [
     "tensorflow==2.21.0",
     "tensorflow-text==2.21.1",
+    "tensorboard==2.21.0",
     "tensorflow-hub==0.16.1",
     "tensorflow-serving-api==2.21.0",
     "keras==3.15.1",
