@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import subprocess
 import sys
@@ -70,12 +71,11 @@ def facts(version: Path) -> dict:
 
 def ask() -> None:
     """Only the SavedModel and the contract in it are used here, as by any other client."""
-    import tensorflow as tf
-    import tensorflow_text  # noqa: F401  (registers the tokenizer's ops)
-
-    import model.runtime  # noqa: F401  # isort: split
     from model.contract import TextRecipe
     from model.data import read_companies
+    from model.runtime import tensorflow as tf
+
+    importlib.import_module("tensorflow_text")  # registers the tokenizer's ops; after TensorFlow has started quietly
 
     version = latest_version()
     assert version is not None, "the step before exported one"

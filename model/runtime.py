@@ -15,14 +15,13 @@ if _mallopt is not None:
     _mallopt(_M_TRIM_THRESHOLD, 2**31 - 1)
     _mallopt(_M_TOP_PAD, 2**26)
 
-if os.environ["TF_CPP_MIN_LOG_LEVEL"] == "3":
-    # Its first lines are written before it reads that setting, straight to the file descriptor.
-    _stderr = os.dup(2)
-    _nowhere = os.open(os.devnull, os.O_WRONLY)
-    try:
+# Its first lines are written before it reads that setting, straight to the file descriptor.
+_stderr, _nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+try:
+    if os.environ["TF_CPP_MIN_LOG_LEVEL"] == "3":
         os.dup2(_nowhere, 2)
-        import tensorflow  # noqa: F401
-    finally:
-        os.dup2(_stderr, 2)
-        os.close(_stderr)
-        os.close(_nowhere)
+    import tensorflow  # noqa: F401
+finally:
+    os.dup2(_stderr, 2)
+    os.close(_stderr)
+    os.close(_nowhere)
