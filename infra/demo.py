@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import shutil
 import subprocess
 import sys
 import time
@@ -11,6 +12,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+
+from model import train
+from model.config import TrainConfig
+from model.errors import RunError
+from model.prepare import prepare
+from model.run import Run
 
 BUILD = Path("build/demo")
 COMPANIES, PAIRS = Path("examples/companies.jsonl"), Path("examples/pairs.tsv")
@@ -25,7 +32,7 @@ NEAREST = 5
 
 def main() -> int:
     steps: list[tuple[str, Callable[[], None]]] = [
-        ("train on examples/", lambda: command("model.train", *TRAIN)),
+        ("train on examples/", train_unless_there),
         ("export a SavedModel", export_unless_there),
         ("ask the exported model", ask),
     ]
@@ -49,6 +56,16 @@ def main() -> int:
 def command(module: str, *arguments: str) -> None:
     print(f"$ python -m {module} {' '.join(arguments)}", flush=True)
     subprocess.run([sys.executable, "-m", module, *arguments], check=True)
+
+
+def train_unless_there() -> None:
+    config = TrainConfig(**vars(train.parser().parse_args(TRAIN)))
+    try:
+        Run(config, prepare(config).hashes)
+    except RunError:
+        print(f"{RUN} was trained on other examples or with other settings: training anew")
+        shutil.rmtree(RUN)
+    command("model.train", *TRAIN)
 
 
 def export_unless_there() -> None:

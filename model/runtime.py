@@ -6,12 +6,14 @@ import os
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 
-# glibc hands every large tensor back to the kernel, and the kernel clears the pages again for the next one: a fifth
-# of the time of encoding, two fifths of training. Kept, they cost some 0.3 GB and nothing else.
-_M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_MAX = -1, -2, -4
+# glibc hands every large tensor back to the kernel, and the kernel clears the pages again for the next one, which took
+# a fifth of the time of encoding. Kept, they cost some 0.3 GB and nothing else. Batches differ in shape, and the small
+# arenas of threads do not find room again for a tensor of another size, so all use the main one.
+_M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_MAX, _M_ARENA_MAX = -1, -2, -4, -8
 _mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
 if _mallopt is not None:
     _mallopt(_M_MMAP_MAX, 0)
+    _mallopt(_M_ARENA_MAX, 1)
     _mallopt(_M_TRIM_THRESHOLD, 2**31 - 1)
     _mallopt(_M_TOP_PAD, 2**26)
 
