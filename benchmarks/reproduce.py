@@ -11,15 +11,21 @@ import sys
 from pathlib import Path
 
 from benchmarks.data import BUILD, need, peer_pairs
-from model.config import BASE_ENCODER
+from model.config import BASE_ENCODER, MAX_TOKENS
+from model.errors import InputError
 
 RESULTS = BUILD / "reproduce"
 SHARES = ("100%", "50%", "10%", "5%")  # of the labels, the paper's table 4
 HELD_OUT = 0.2  # of the anchors: companies that training has never seen in a pair
+CUT = ("--max_tokens", str(MAX_TOKENS))  # of companies' texts, for all alike: a shorter cut by itself scores better
 PEERS = [
-    *("--frozen", "--projection", "384", "--contrastive", "1", "--batch_size", "512", "--epochs", "8"),
+    *("--frozen", "--projection", "384", "--contrastive", "1", "--batch_size", "512", "--epochs", "8", *CUT),
     *("--prior", "0.05", "--cache", str(RESULTS / "vectors")),
 ]
+
+
+class StepError(InputError):
+    """A step that did not end well; it has said why on stderr itself."""
 
 
 def run(data: Path) -> dict:
@@ -30,40 +36,37 @@ def run(data: Path) -> dict:
     for task in ("sts", "senteval"):
         scores[f"{task}, untouched"] = evaluate(f"{task}-untouched", task, BASE_ENCODER, "--data", str(data))
     scores["stsb, 1 seed"] = evaluate("stsb", "stsb", BASE_ENCODER, "--data", str(data), "--seeds", "1")
+    pictured = []
     for name, recipe in (("description", "{description}"), ("industry first", "{industry}. {description}")):
-        file = f"companies-{name.replace(' ', '-')}"
-        scores[f"companies, {name}"] = evaluate(file, "companies", BASE_ENCODER, *asked, "--recipe", recipe)
+        # The cut is part of the name: a result of another cut must neither stand in for this one nor be pictured.
+        pictured.append(f"companies-{name.replace(' ', '-')}-{MAX_TOKENS}")
+        more = [*asked, "--recipe", recipe, *CUT]
+        scores[f"companies, {name}"] = evaluate(pictured[-1], "companies", BASE_ENCODER, *more)
     for share in SHARES:
         model = RESULTS / f"peers-{share.rstrip('%')}"
-        shown(
-            "model.train",
-            *PEERS,
-            "--pairs",
-            str(train),
-            "--companies",
-            str(companies),
-            "--labels",
-            share,
-            "--out",
-            model,
-        )
+        pictured.append(model.name)
+        step(model, "model.train", *PEERS, "--pairs", train, "--companies", companies, "--labels", share)
         scores[f"companies, {share} of labels"] = evaluate(model.name, "companies", str(model), *asked)
-    results = sorted(str(path) for path in RESULTS.glob("companies-*.json")) + sorted(
-        map(str, RESULTS.glob("peers-*.json"))
-    )
-    shown("model.report", *results, "--out", RESULTS / "companies.png")
+    step(RESULTS / "companies.png", "model.report", *(RESULTS / f"{name}.json" for name in pictured))
     return scores
 
 
 def evaluate(name: str, task: str, model: str, *more: str) -> dict:
     result = RESULTS / f"{name}.json"
     if not result.exists():
-        shown("model.evaluate", task, "--model", model, *more, "--out", result)
+        step(result, "model.evaluate", task, "--model", model, *more)
     return json.loads(result.read_text())["scores"]
 
 
-def shown(module: str, *arguments: object) -> None:
+def step(out: Path, module: str, *arguments: object) -> None:
+    """Shows and runs the command that makes `out`."""
     RESULTS.mkdir(parents=True, exist_ok=True)
-    words = [str(argument) for argument in arguments]
+    words = [*map(str, arguments), "--out", str(out)]
     print(f"$ python -m {module} {' '.join(words)}", file=sys.stderr, flush=True)
-    subprocess.run([sys.executable, "-m", module, *words], check=True, stdout=subprocess.DEVNULL)
+    code = subprocess.run([sys.executable, "-m", module, *words], stdout=subprocess.DEVNULL).returncode
+    if code:
+        how = f"exit code {code}" if code > 0 else f"signal {-code}"
+        raise StepError(
+            f"the step that makes {out} (python -m {module}) ended with {how}, for the reason it gives above; "
+            "once that is put right, the same command goes on from there"
+        )

@@ -1,4 +1,4 @@
-"""Training pairs and the companies they may speak of, read and checked before anything is trained."""
+"""Training pairs, the companies they may speak of, and any tab-separated columns: read and checked before any work."""
 
 from __future__ import annotations
 
@@ -59,11 +59,9 @@ def read_pairs(
     `columns` maps left, right and label to the file's own names; a label equal to `unlabelled` is none; `negative`
     is the label that means "none of the classes"; `names` fixes the classes (those of the training data, say).
     """
-    wanted = {name: (columns or {}).get(name, name) for name in ("left", "right", "label")}
-    numbered = list(_rows(Path(path), list(wanted.values())))
-    if not numbered:
-        raise DataError(f"{path}: no rows below the header")
-    numbers, rows = zip(*numbered, strict=True)
+    wanted = [(columns or {}).get(name, name) for name in ("left", "right", "label")]
+    numbers, rows = zip(*read_columns(Path(path), wanted, ", or --columns must map them"), strict=True)
+    _check_texts(path, wanted[:2], numbers, rows)
     items: dict[str, int] = {}
     ends = np.array([[items.setdefault(text, len(items)) for text in row[:2]] for row in rows])
     marks = [[] if row[2] == unlabelled else _marks(row[2]) for row in rows]
@@ -89,29 +87,48 @@ def _marks(cell: str) -> list[str]:
     return [mark for part in cell.split(SEPARATOR) if (mark := part.strip())]
 
 
-def _rows(path: Path, wanted: list[str]) -> Iterator[tuple[int, list[str]]]:
-    header: list[str] = []
-    for number, line in _lines(path):
+def _check_texts(path: str | Path, columns: Sequence[str], numbers: Sequence[int], rows: Sequence[list[str]]) -> None:
+    for number, row in zip(numbers, rows, strict=True):
+        if "" in row[:2]:
+            raise DataError(f"{path}, row {number}: the text in column {columns[row.index('')]!r} is empty")
+
+
+def read_header(path: Path, wanted: str) -> list[str]:
+    """The names in the first line; `wanted` is what an empty file is told to have there."""
+    return _header(path, _lines(path), wanted)
+
+
+def read_columns(path: Path, names: Sequence[str], or_else: str = "") -> list[tuple[int, list[str]]]:
+    """The named columns of each row, with the row's number; there is at least one row.
+
+    Cells are split at tabs, blanks around them fall off, and quotation marks are nothing but text. `or_else` ends the
+    complaint about a missing column where there is another way out than to name it in the file.
+    """
+    lines = _lines(path)
+    header = _header(path, lines, ", ".join(names))
+    missing = [name for name in names if name not in header]
+    if missing:
+        line = "\t".join(header)
+        raise DataError(
+            f"{path}: the header has no column {missing[0]!r} (it reads {line[:80]!r}); line 1 must name "
+            f"the tab-separated columns {', '.join(names)}{or_else}"
+        )
+    places = [header.index(name) for name in names]
+    rows = []
+    for number, line in lines:
         cells = line.split("\t")
-        if not header:
-            header = cells
-            missing = [name for name in wanted if name not in header]
-            if missing:
-                raise DataError(
-                    f"{path}: the header has no column {missing[0]!r} (it reads {line[:80]!r}); line 1 must name "
-                    f"the tab-separated columns {', '.join(wanted)}, or --columns must map them"
-                )
-            places = [header.index(name) for name in wanted]
-            continue
         if len(cells) != len(header):
             raise DataError(f"{path}, row {number}: {len(cells)} columns where the header has {len(header)}")
-        row = [cells[place].strip() for place in places]
-        for name, text in zip(wanted[:2], row[:2], strict=True):
-            if not text:
-                raise DataError(f"{path}, row {number}: the text in column {name!r} is empty")
-        yield number, row
-    if not header:
-        raise DataError(f"{path}: the file is empty; its first line must name the columns {', '.join(wanted)}")
+        rows.append((number, [cells[place].strip() for place in places]))
+    if not rows:
+        raise DataError(f"{path}: no rows below the header")
+    return rows
+
+
+def _header(path: Path, lines: Iterator[tuple[int, str]], wanted: str) -> list[str]:
+    for _, line in lines:
+        return line.split("\t")
+    raise DataError(f"{path}: the file is empty; its first line must name the columns {wanted}")
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:

@@ -177,6 +177,8 @@ class Trainer:
 
     def _frozen_vectors(self) -> np.ndarray:
         texts = self.data.variants.texts
+        if self.config.cache is None:
+            return self._encode(texts, "encoding")
         fingerprint = self.model.encoder.fingerprint("")  # before training, so it names the frozen body
         return cached(self.config.cache, fingerprint, texts, lambda: self._encode(texts, "encoding"))
 

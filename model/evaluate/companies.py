@@ -18,9 +18,8 @@ from pathlib import Path
 
 import numpy as np
 
-from model.data import Pairs, read_companies, read_pairs
+from model.data import Pairs, read_columns, read_companies, read_header, read_pairs
 from model.errors import DataError
-from model.evaluate.table import read_columns, read_header
 
 RANDOM_PER_PAIR = 5
 NEIGHBOURS = (10, 50)
@@ -31,6 +30,7 @@ FILES = (
     ("peers-companies.jsonl.gz", "peers-pairs.tsv"),
 )
 ENDS = (("left", "right"), ("anchor", "candidate"))
+ACCEPTED = ", or ".join(" and ".join(names) for names in ENDS)
 UNNAMED = "peer"  # the class of all pairs in a file without labels
 
 
@@ -77,13 +77,13 @@ def read_peers(companies_file: Path, pairs_file: Path, negative: str) -> Peers:
 
 
 def _read_listed(path: Path, negative: str) -> Pairs:
-    header = read_header(path)
+    header = read_header(path, ACCEPTED)
     ends = next((names for names in ENDS if set(names) <= set(header)), None)
     if ends is None:
-        raise DataError(f"{path}: its first line must name the columns left and right, or anchor and candidate")
+        raise DataError(f"{path}: its first line must name the columns {ACCEPTED}")
     if "label" in header:
         return read_pairs(path, dict(zip(("left", "right"), ends, strict=True)), negative=negative)
-    rows = np.array(read_columns(path, ends))
+    rows = np.array([cells for _, cells in read_columns(path, ends)])
     items, places = np.unique(rows, return_inverse=True)
     left, right = places.reshape(rows.shape).T
     every = np.ones(len(rows), bool)

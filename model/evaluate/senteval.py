@@ -10,9 +10,10 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
+from model.data import read_columns
 from model.errors import DataError
 from model.evaluate.sts import Encode
-from model.evaluate.table import data_folder, read_columns
+from model.evaluate.table import data_folder
 
 FOLDED = ("mr", "cr", "subj", "mpqa")
 SPLIT = ("sst2", "trec", "mrpc")
@@ -48,7 +49,7 @@ def _read_task(folder: Path, task: str) -> dict[str, Labelled]:
             del splits["dev"]
     read = {}
     for split, path in splits.items():
-        labels, *sentences = zip(*read_columns(path, ["label", *columns]), strict=True)
+        labels, *sentences = zip(*(cells for _, cells in read_columns(path, ["label", *columns])), strict=True)
         read[split] = Labelled(np.array(labels), tuple(sentences))
     first = next(iter(splits))
     counts = Counter(read[first].labels.tolist())

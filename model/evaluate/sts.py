@@ -8,8 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
+from model.data import read_columns
 from model.errors import DataError
-from model.evaluate.table import data_folder, read_columns
+from model.evaluate.table import data_folder
 
 Encode = Callable[[Sequence[str]], np.ndarray]  # texts -> unit vectors [n, D]
 
@@ -50,12 +51,12 @@ def read_splits(data: Path) -> dict[str, ScoredPairs]:
 def read_scored_pairs(path: Path) -> ScoredPairs:
     rows = read_columns(path, ["score", "sentence1", "sentence2"])
     scores = np.empty(len(rows))
-    for position, (score, *_) in enumerate(rows):
+    for position, (number, (score, *_)) in enumerate(rows):
         try:
             scores[position] = float(score)
         except ValueError as error:
-            raise DataError(f"{path}, line {position + 2}: the score {score!r} is not a number") from error
-    return ScoredPairs(tuple(row[1] for row in rows), tuple(row[2] for row in rows), scores)
+            raise DataError(f"{path}, row {number}: the score {score!r} is not a number") from error
+    return ScoredPairs(tuple(cells[1] for _, cells in rows), tuple(cells[2] for _, cells in rows), scores)
 
 
 def score(sets: dict[str, ScoredPairs], encode: Encode) -> dict[str, float]:

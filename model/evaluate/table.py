@@ -1,9 +1,8 @@
-"""Tables: the tab-separated ones that evaluations read, and the one that they print."""
+"""What an evaluation came to, as JSON and as a table for people, and the folder its data lies in."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -50,42 +49,6 @@ def _plain(value: object) -> str:
     if isinstance(value, list):
         return ", ".join(map(str, value))
     return str(value)
-
-
-def read_header(path: Path) -> list[str]:
-    return _lines(path)[0].split("\t")
-
-
-def read_columns(path: Path, names: Sequence[str]) -> list[list[str]]:
-    """The named columns of each row; cells are split at tabs, and quotation marks are nothing but text."""
-    header, *lines = _lines(path)
-    columns = header.split("\t")
-    missing = [name for name in names if name not in columns]
-    if missing:
-        raise DataError(f"{path}: no column {missing[0]!r} in its first line, which must name {', '.join(names)}")
-    places = [columns.index(name) for name in names]
-    rows = []
-    for number, line in enumerate(lines, 2):
-        cells = line.split("\t")
-        if len(cells) != len(columns):
-            raise DataError(f"{path}, line {number}: {len(cells)} columns where the first line has {len(columns)}")
-        rows.append([cells[place] for place in places])
-    if not rows:
-        raise DataError(f"{path}: no rows below its first line")
-    return rows
-
-
-def _lines(path: Path) -> list[str]:
-    try:
-        # Only a line feed ends a line, whatever else Unicode calls one.
-        lines = path.read_bytes().decode("utf-8-sig").replace("\r\n", "\n").rstrip("\n").split("\n")
-    except FileNotFoundError as error:
-        raise DataError(f"{path}: no such file") from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{path}: cannot be read ({error})") from error
-    if not lines[0]:
-        raise DataError(f"{path}: the file is empty; its first line must name the tab-separated columns")
-    return lines
 
 
 def data_folder(data: Path, name: str) -> Path:

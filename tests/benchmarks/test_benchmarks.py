@@ -1,10 +1,13 @@
 import gzip
 import json
+from types import SimpleNamespace
 
 import pytest
+from commands import answer, refusal
 
-from benchmarks import data
+from benchmarks import data, reproduce
 from benchmarks.__main__ import main, table
+from model.config import BASE_ENCODER, TrainConfig
 
 
 @pytest.fixture
@@ -25,9 +28,7 @@ def rows(path):
 
 
 def test_missing_data_is_one_line_that_names_the_flag(tmp_path, capsys):
-    assert main(["train", "--data", str(tmp_path)]) == 2
-    error = capsys.readouterr().err.strip()
-    assert error.startswith("error: ") and "\n" not in error and "--data" in error
+    assert "--data" in refusal(capsys, main, "train", "--data", tmp_path)
 
 
 def test_no_training_pair_touches_a_held_out_anchor(peers):
@@ -49,3 +50,51 @@ def test_every_listed_pair_of_known_companies_is_a_positive_and_unlabelled_ones_
 def test_a_table_has_a_column_for_each_case_and_a_row_for_each_figure():
     lines = table({"a": {"ratio": 1.5}, "b": {"ratio": 2, "note": "x"}}).splitlines()
     assert [line.split() for line in lines] == [["a", "b"], ["ratio", "1.5", "2"], ["note", "x"]]
+
+
+# reproduce
+
+
+@pytest.fixture
+def everything(peers, tmp_path, monkeypatch):
+    """The peers, and what else `reproduce` asks for; those files are there and empty."""
+    monkeypatch.setattr(reproduce, "RESULTS", tmp_path / "results")
+    for name in ("sts/sts12.tsv", "senteval/mr.tsv", "nli/train.tsv.gz"):
+        (peers / name).parent.mkdir()
+        (peers / name).touch()
+    return peers
+
+
+def test_a_step_that_fails_is_named_in_the_last_line_and_nothing_comes_after_it(everything, tmp_path, capfd):
+    code, stdout, stderr = answer(capfd, main, "reproduce", "--data", everything)
+    shown, reason, last = stderr.splitlines()
+    assert (code, stdout) == (2, "")
+    assert shown.startswith("$ python -m model.evaluate sts --model ")
+    assert reason.startswith("error: ") and "sts12.tsv: the file is empty" in reason  # the step's own word
+    made = tmp_path / "results" / "sts-untouched.json"
+    assert last.startswith(f"error: the step that makes {made} (python -m model.evaluate) ended with exit code 2")
+
+
+def test_a_step_that_is_killed_is_named_with_its_signal(everything, monkeypatch, capsys):
+    monkeypatch.setattr(reproduce.subprocess, "run", lambda *_, **__: SimpleNamespace(returncode=-9))
+    code, _, stderr = answer(capsys, main, "reproduce", "--data", everything)
+    assert code == 2
+    assert "(python -m model.evaluate) ended with signal 9" in stderr.splitlines()[-1]
+
+
+def test_companies_are_cut_alike_for_the_untouched_encoder_and_for_training(everything, monkeypatch):
+    commands = []
+
+    def pretend(out, module, *words):
+        commands.append([module, *words])
+        if out.suffix == ".json":
+            out.parent.mkdir(exist_ok=True)
+            out.write_text('{"scores": {"auc": 0.5}}')
+
+    monkeypatch.setattr(reproduce, "step", pretend)
+    reproduce.run(everything)
+    untouched = [words for words in commands if "companies" in words and BASE_ENCODER in words]
+    training = [words for words in commands if "model.train" in words]
+    assert (len(untouched), len(training)) == (2, 4)  # recipes, shares of the labels
+    cuts = {words[words.index("--max_tokens") + 1] for words in untouched + training}
+    assert cuts == {"128"} == {str(TrainConfig("", "").max_tokens)}

