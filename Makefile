@@ -29,7 +29,7 @@ lock: $(READY) ## requirements.lock from setup.py
 	$(VENV)/bin/uv pip compile --quiet setup.py pyproject.toml --all-extras --python-version 3.11 --no-header \
 		--no-annotate --no-emit-index-url --no-emit-find-links --output-file requirements.lock
 
-demo: $(READY) ## everything from nothing: train on examples/, export, ask
+demo: $(READY) ## everything from nothing: train on examples/, export, serve, ask
 	@$(PYTHON) -m infra.demo
 
 check: $(READY) ## ruff and mypy

@@ -19,14 +19,22 @@ TRAIN = [
     "setuptools==81.0.0",  # the last to hold pkg_resources, which tensorflow-hub imports
     "tqdm==4.70.1",
 ]
-DEVELOP = ["mypy==2.4.1", "pytest==9.2.0", "ruff==0.17.4"]
+SERVE = [
+    "cryptography==50.0.2",
+    "grpcio-health-checking==1.81.1",
+    "orjson==3.13.0",
+    "prometheus-client==0.26.0",
+    "starlette==1.10.0",
+    "uvicorn==0.54.0",
+]
+DEVELOP = ["httpx==0.28.1", "mypy==2.4.1", "pytest==9.2.0", "ruff==0.17.4"]
 
 setup(
     name="pause",
     version="0.1.0",
     description="Company similarity from few labelled and many unlabelled pairs",
     python_requires=">=3.11,<3.12",
-    packages=["benchmarks", "infra", "model", "model.evaluate"],
+    packages=["benchmarks", "infra", "model", "model.evaluate", "serving", "serving.server"],
     install_requires=WORKER,
-    extras_require={"train": TRAIN, "develop": DEVELOP},
+    extras_require={"train": TRAIN, "serve": SERVE, "develop": DEVELOP},
 )

@@ -1,8 +1,7 @@
-"""The main job from nothing: train on examples/, export, ask for the nearest companies. `make demo` runs it."""
+"""The main job from nothing: train on examples/, export, serve, ask for the nearest companies. `make demo` runs it."""
 
 from __future__ import annotations
 
-import importlib
 import json
 import shutil
 import subprocess
@@ -15,9 +14,13 @@ import numpy as np
 
 from model import train
 from model.config import TrainConfig
-from model.errors import RunError
+from model.data import read_companies
+from model.errors import InputError, RunError
 from model.prepare import prepare
 from model.run import Run
+from serving.client import EmbeddingClient
+from serving.embedded import EmbeddedServer
+from serving.storage import incomplete
 
 BUILD = Path("build/demo")
 COMPANIES, PAIRS = Path("examples/companies.jsonl"), Path("examples/pairs.tsv")
@@ -34,7 +37,7 @@ def main() -> int:
     steps: list[tuple[str, Callable[[], None]]] = [
         ("train on examples/", train_unless_there),
         ("export a SavedModel", export_unless_there),
-        ("ask the exported model", ask),
+        ("serve it, encode examples/, ask", serve_and_ask),
     ]
     began, took = time.monotonic(), []
     for title, step in steps:
@@ -45,6 +48,9 @@ def main() -> int:
         except subprocess.CalledProcessError as error:
             print(f"error: {title} failed; the reason is above", file=sys.stderr)
             return error.returncode
+        except InputError as error:
+            print(f"error: {title}: {error}", file=sys.stderr)
+            return 2
         took.append((title, time.monotonic() - start))
     print("\n== done")
     for title, seconds in took:
@@ -71,7 +77,7 @@ def train_unless_there() -> None:
 def export_unless_there() -> None:
     trained = json.loads((RUN / "metrics.json").read_text())["fingerprint"]
     version = latest_version()
-    if version and facts(version)["contract"]["fingerprint"] == trained:
+    if version and not incomplete(version) and facts(version)["contract"]["fingerprint"] == trained:
         print(f"{version} holds this model already")
         return
     command("model.export", "--model", str(RUN), "--to", str(BASE))
@@ -86,20 +92,18 @@ def facts(version: Path) -> dict:
     return json.loads((version / "assets.extra" / "pause.json").read_text())
 
 
-def ask() -> None:
-    """Only the SavedModel and the contract in it are used here, as by any other client."""
-    from model.contract import TextRecipe
-    from model.data import read_companies
-    from model.runtime import tensorflow as tf
-
-    importlib.import_module("tensorflow_text")  # registers the tokenizer's ops; after TensorFlow has started quietly
-
-    version = latest_version()
-    assert version is not None, "the step before exported one"
-    recipe = TextRecipe(facts(version)["contract"]["text_recipe"])
+def serve_and_ask() -> None:
+    """Only the endpoint and the contract it states are used here, as by any other client."""
     companies = list(read_companies(COMPANIES).values())
-    serve = tf.saved_model.load(str(version)).signatures["serving_default"]
-    vectors = serve(text=tf.constant([recipe.render(company) for company in companies]))["embedding"].numpy()
+    # Compiling takes longer than these few texts.
+    flags = ("--model_base_path", str(BASE), "--xla_cpu_compilation_enabled=false")
+    print(f"$ python -m serving.server {' '.join(flags)}", flush=True)
+    with EmbeddedServer(*flags) as server, EmbeddingClient([server.address]) as client:
+        recipe = client.contract().recipe
+        began = time.monotonic()
+        vectors, fingerprints = client.embed([recipe.render(company) for company in companies])
+        took = time.monotonic() - began
+        print(f"{len(companies)} companies encoded by model {fingerprints[0]} at {server.address} in {took:.1f} s")
     place = {company["id"]: row for row, company in enumerate(companies)}
     for asked in ASKED:
         cosines = vectors @ vectors[place[asked]]

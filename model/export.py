@@ -16,6 +16,7 @@ from model.contract import MODEL_NAME, TextRecipe
 from model.errors import ExportError
 
 EXTRA, FACTS, WARM_UP = "assets.extra", "pause.json", "tf_serving_warmup_requests"
+WITHDRAWN = ".withdrawn"  # what serving.publish puts after the number of a version it rolled back
 WARM_UP_SHAPES = [(texts, words) for texts in (1, 8, 32) for words in (8, 40, 160)]
 
 
@@ -39,22 +40,30 @@ def export(model, base: Path, lineage: dict) -> Path:
             raise ExportError(f"the exported model does not reproduce the one in memory: {fault}; nothing was exported")
         _write_extra(partial / EXTRA, model.contract, golden.TEXTS, expected, lineage)
         partial.chmod(0o755)  # mkdtemp makes it private, and a server may run as another user
-        return _number(partial, base)
+        return take_number(partial, base)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
 
 
 def _write_extra(directory: Path, contract, texts, vectors, lineage: dict) -> None:
     directory.mkdir()
+    _write_warm_up(directory / WARM_UP)
     facts = {
         "contract": asdict(contract),
         "golden": [
             {"text": text, "embedding": [float(x) for x in vector]} for text, vector in zip(texts, vectors, strict=True)
         ],
         "lineage": {**lineage, "exported_at": datetime.now(UTC).isoformat(timespec="seconds")},
+        "files": sizes(directory.parent),
     }
+    # Last: with it, whoever copies or serves the version can tell that nothing is missing.
     (directory / FACTS).write_text(json.dumps(facts, ensure_ascii=False) + "\n", encoding="utf-8")
-    _write_warm_up(directory / WARM_UP)
+
+
+def sizes(directory: Path) -> dict[str, int]:
+    """The bytes of every file in a directory, under its name relative to it."""
+    files = sorted(path for path in directory.rglob("*") if path.is_file())
+    return {path.relative_to(directory).as_posix(): path.stat().st_size for path in files}
 
 
 def _write_warm_up(path: Path) -> None:
@@ -72,10 +81,11 @@ def _write_warm_up(path: Path) -> None:
             records.write(log.SerializeToString())
 
 
-def _number(partial: Path, base: Path) -> Path:
+def take_number(partial: Path, base: Path) -> Path:
+    """Renames a complete directory to the version after all that ever were in `base`, withdrawn ones included."""
     while True:
-        taken = [int(entry.name) for entry in base.iterdir() if entry.name.isdigit()]
-        version = base / str(max(taken, default=0) + 1)
+        names = [entry.name.removesuffix(WITHDRAWN) for entry in base.iterdir()]
+        version = base / str(max((int(name) for name in names if name.isdecimal()), default=0) + 1)
         try:
             os.rename(partial, version)
             return version

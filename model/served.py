@@ -40,9 +40,10 @@ class ServedModel(tf.Module):
 
     @tf.function(input_signature=[TEXTS])
     def tokens(self, text):
-        """Strings [n] -> token ids of all texts end to end, int32 [sum], and how many each has, int64 [n]."""
+        """Strings [n] -> token ids of all texts end to end, int32 [sum], how many each has, int64 [n], and the id that
+        pads them, int32."""
         ids = self._tokenizer(text)
-        return {"ids": ids.flat_values, "lengths": ids.row_lengths()}
+        return {"ids": ids.flat_values, "lengths": ids.row_lengths(), "pad": tf.constant(self._tokenizer.pad_id)}
 
     @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32, name="token_ids")])
     def vectors(self, token_ids):

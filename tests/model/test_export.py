@@ -78,6 +78,15 @@ def test_the_facts_beside_the_model_hold_contract_golden_vectors_and_lineage(ver
     assert facts["lineage"]["exported_at"].startswith("20")
 
 
+def test_the_facts_list_every_other_file_with_its_size(version):
+    facts = version / "assets.extra" / "pause.json"
+    others = [path for path in version.rglob("*") if path.is_file() and path != facts]
+    assert {"saved_model.pb", "variables.index", "tf_serving_warmup_requests"} <= {path.name for path in others}
+    expected = {path.relative_to(version).as_posix(): path.stat().st_size for path in others}
+    assert json.loads(facts.read_text())["files"] == expected
+    assert all(path.stat().st_mtime_ns <= facts.stat().st_mtime_ns for path in others)
+
+
 def test_warm_up_records_replay_against_the_model(version, served):
     from tensorflow_serving.apis import prediction_log_pb2
 
@@ -101,10 +110,11 @@ def test_both_halves_of_the_model_are_there_for_servers_that_batch_by_tokens(ver
 
 
 def test_each_export_takes_the_next_number_and_strangers_in_the_base_path_do_not_matter(trained, tmp_path):
-    (tmp_path / "7").mkdir()
+    (tmp_path / "6").mkdir()
+    (tmp_path / "7.withdrawn").mkdir()
     (tmp_path / "notes").mkdir()
     assert main(["--model", str(trained), "--to", str(tmp_path)]) == 0
-    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["7", "8", "notes"]
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["6", "7.withdrawn", "8", "notes"]
 
 
 def test_a_model_that_changes_in_export_is_not_kept(trained, tmp_path, monkeypatch, capsys):

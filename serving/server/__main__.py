@@ -1,0 +1,32 @@
+"""The embedded server: `python -m serving.server --port 8500 --rest_api_port 8501 --model_base_path BASE`."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+
+from model.command import answer
+from serving.server.files import CORES
+from serving.server.options import Options, parse
+
+
+def main(argv: list[str] | None = None) -> int:
+    return answer(lambda: _serve(parse(argv)))
+
+
+def _serve(options: Options) -> None:
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname).1s %(message)s", stream=sys.stderr)
+    # TensorFlow is imported only once the flags are known to be good.
+    from model.runtime import tensorflow as tf
+
+    # Every worker thread has a core to itself: runs side by side encode a third more than one run on all cores.
+    tf.config.threading.set_intra_op_parallelism_threads(1)
+    tf.config.threading.set_inter_op_parallelism_threads(CORES)
+    from serving.server.serve import serve
+
+    asyncio.run(serve(options))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,77 @@
+"""Vectors by compiled graphs: XLA makes one program a shape, so shapes that traffic asks for often are compiled."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import Counter
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from model.runtime import tensorflow as tf
+
+ASKED_OFTEN = 16  # runs of one shape; compiling takes as long as some fifty of them
+AGREEMENT = 1e-4  # the largest difference of a component between compiled and plain
+
+log = logging.getLogger(__name__)
+
+
+class CompiledVectors:
+    """Padded token ids [n, t] -> unit vectors [n, d]; by plain TensorFlow until the shape is compiled."""
+
+    def __init__(self, plain: Callable[..., Any], enabled: bool, some_token: int):
+        self._plain = plain
+        self._some_token = some_token
+        self._enabled = enabled
+        self._compiled = tf.function(
+            lambda token_ids: plain(token_ids),
+            input_signature=[tf.TensorSpec([None, None], tf.int32)],
+            jit_compile=True,
+        )
+        self._ready: set[tuple[int, ...]] = set()
+        self._asked: Counter[tuple[int, ...]] = Counter()
+        self._lock = threading.Lock()
+        self._background = ThreadPoolExecutor(1, thread_name_prefix="compile")
+
+    def __call__(self, token_ids: NDArray[np.int32]) -> NDArray[np.float32]:
+        if token_ids.shape in self._ready:
+            return self._run(self._compiled, token_ids)
+        if self._enabled:
+            with self._lock:
+                self._asked[token_ids.shape] += 1
+                often = self._asked[token_ids.shape] == ASKED_OFTEN
+            if often:
+                self._background.submit(self._compile, token_ids.shape)
+        return self._run(self._plain, token_ids)
+
+    def prepare(self, shapes: Sequence[tuple[int, ...]], threads: int) -> None:
+        """Compiles these shapes, or runs them once where nothing is compiled; returns when all are ready."""
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(self._compile if self._enabled else self._run_once, shapes))
+
+    def _run_once(self, shape: tuple[int, ...]) -> None:
+        self._run(self._plain, np.full(shape, self._some_token, np.int32))
+
+    def close(self) -> None:
+        self._background.shutdown(wait=False, cancel_futures=True)
+
+    def _compile(self, shape: tuple[int, ...]) -> None:
+        token_ids = np.full(shape, self._some_token, np.int32)
+        try:
+            difference = np.abs(self._run(self._compiled, token_ids) - self._run(self._plain, token_ids)).max()
+        except tf.errors.OpError as error:
+            log.warning("shape %s does not compile and stays plain: %s", shape, str(error).splitlines()[0])
+            return
+        if difference > AGREEMENT:
+            log.warning("shape %s differs by %g when compiled and stays plain", shape, difference)
+            return
+        self._ready.add(shape)
+
+    @staticmethod
+    def _run(function: Callable[..., Any], token_ids: NDArray[np.int32]) -> NDArray[np.float32]:
+        vectors: NDArray[np.float32] = function(tf.constant(token_ids)).numpy()
+        return vectors

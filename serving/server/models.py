@@ -1,0 +1,119 @@
+"""All models of a server: looked up by requests, refreshed in the background, changed by a new configuration."""
+
+from __future__ import annotations
+
+import logging
+import tempfile
+import threading
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import grpc
+from tensorflow_serving.config import model_server_config_pb2
+
+from model.errors import InputError
+from serving.server.files import check_models
+from serving.server.loaded import LoadedModel
+from serving.server.metrics import Metrics
+from serving.server.status import Failure
+from serving.server.versions import Loading, Versions, VersionStatus
+
+log = logging.getLogger(__name__)
+
+
+class Models:
+    def __init__(
+        self,
+        config: model_server_config_pb2.ModelServerConfig,
+        loading: Loading,
+        poll_seconds: float,
+        metrics: Metrics,
+    ):
+        self._loading, self._poll_seconds, self._metrics = loading, poll_seconds, metrics
+        self._scratch = tempfile.TemporaryDirectory(prefix="pause-serving-")
+        self._models: dict[str, Versions] = self._opened(config)
+        self._refreshing = threading.Lock()
+        self._stopped = threading.Event()
+        self._poller = threading.Thread(target=self._poll, name="versions", daemon=True)
+
+    def start(self) -> None:
+        """Loads what there is, then looks for more in the background; InputError where there is nothing at all."""
+        if not any(model.found() for model in self._models.values()):
+            paths = ", ".join(model.config.base_path for model in self._models.values())
+            raise InputError(f"{paths} holds no version; `python -m serving.publish --to` writes one")
+        self._refresh()
+        if not any(model.ready for model in self._models.values()):
+            reasons = [f"{model.config.base_path} {why}" for model in self._models.values() for why in model.failures]
+            raise InputError(f"no version can be served: {'; '.join(reasons)}")
+        if self._poll_seconds:
+            self._poller.start()
+
+    def stop(self) -> None:
+        self._stopped.set()
+        if self._poller.is_alive():
+            self._poller.join()
+        for model in self._models.values():
+            model.close()
+        self._scratch.cleanup()
+
+    def lease(
+        self, name: str, number: int | None = None, label: str | None = None
+    ) -> AbstractContextManager[tuple[int, LoadedModel]]:
+        return self._model(name).lease(number, label)
+
+    def status(self, name: str, version: int | None = None, label: str | None = None) -> list[VersionStatus]:
+        return self._model(name).statuses(version, label)
+
+    @property
+    def ready(self) -> bool:
+        """Whether every model has a version to answer with."""
+        return all(model.ready for model in self._models.values())
+
+    def reload(self, config: model_server_config_pb2.ModelServerConfig) -> None:
+        """Serves the models of this configuration instead; returns when they are loaded."""
+        try:
+            check_models(config)
+        except InputError as error:
+            raise Failure(grpc.StatusCode.INVALID_ARGUMENT, str(error)) from error
+        with self._refreshing:
+            before, after = self._models, self._opened(config)
+            for name, model in after.items():
+                former = before.get(name)
+                if former and former.config.base_path == model.config.base_path:
+                    former.config = model.config  # policy and labels may change; what is loaded stays
+                    after[name] = former
+            for model in after.values():
+                self._refresh_one(model)
+            self._models = after
+            for name, model in before.items():
+                if after.get(name) is not model:
+                    model.close()
+
+    def _opened(self, config: model_server_config_pb2.ModelServerConfig) -> dict[str, Versions]:
+        scratch = Path(self._scratch.name)
+        return {
+            model.name: Versions(model, self._loading, self._metrics, scratch)
+            for model in config.model_config_list.config
+        }
+
+    def _model(self, name: str) -> Versions:
+        model = self._models.get(name)
+        if model is None:
+            known = ", ".join(sorted(self._models))
+            raise Failure(grpc.StatusCode.NOT_FOUND, f"model {name!r} not found; there are: {known}")
+        return model
+
+    def _poll(self) -> None:
+        while not self._stopped.wait(self._poll_seconds):
+            self._refresh()
+
+    def _refresh(self) -> None:
+        with self._refreshing:
+            for model in self._models.values():
+                self._refresh_one(model)
+
+    def _refresh_one(self, model: Versions) -> None:
+        try:
+            model.refresh()
+        except Exception:  # storage may be away for a while; what is loaded goes on being served
+            log.exception("%s cannot be looked through; trying again", model.config.base_path)

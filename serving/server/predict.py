@@ -1,0 +1,151 @@
+"""One request, whichever way it came: checked, batched, answered in TensorFlow Serving's messages."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from typing import Any, NoReturn
+
+import grpc
+import numpy as np
+from numpy.typing import NDArray
+from tensorflow.core.framework import tensor_pb2, tensor_shape_pb2, types_pb2
+from tensorflow_serving.apis import get_model_metadata_pb2, model_pb2, predict_pb2
+
+from serving.server.batching import Batcher
+from serving.server.loaded import SIGNATURE, LoadedModel
+from serving.server.models import Models
+from serving.server.status import Failure
+
+TEXTS_PER_REQUEST = 16_384  # their vectors already fill some 25 MB
+BYTES_PER_REQUEST = 32 * 2**20
+QUOTED = 8  # dimensions or names of a wrong request that its error repeats
+
+
+class Predictor:
+    """Answers Predict and GetModelMetadata from the versions that are loaded."""
+
+    def __init__(self, models: Models, batcher: Batcher):
+        self._models, self._batcher = models, batcher
+
+    async def predict(self, request: predict_pb2.PredictRequest) -> predict_pb2.PredictResponse:
+        with self._models.lease(*_wanted(request)) as (number, model):
+            name = request.model_spec.signature_name or SIGNATURE
+            wanted = _outputs(request, name, model)
+            texts = _texts(request, name, model)
+            outputs = await self._run(request.model_spec.name, name, model, texts)
+            response = predict_pb2.PredictResponse()
+            _identify(response.model_spec, request.model_spec.name, number)
+            response.model_spec.signature_name = name
+            for output in wanted:
+                response.outputs[output].CopyFrom(_tensor(outputs[output]))
+            return response
+
+    def metadata(
+        self, request: get_model_metadata_pb2.GetModelMetadataRequest
+    ) -> get_model_metadata_pb2.GetModelMetadataResponse:
+        if not request.metadata_field:
+            _refuse("name at least one metadata_field: signature_def is the one there is")
+        unknown = [name for name in request.metadata_field if name != "signature_def"]
+        if unknown:
+            _refuse(f"metadata_field {unknown[0]!r} is not known: signature_def is the one there is")
+        with self._models.lease(*_wanted(request)) as (number, model):
+            response = get_model_metadata_pb2.GetModelMetadataResponse()
+            _identify(response.model_spec, request.model_spec.name, number)
+            signatures = get_model_metadata_pb2.SignatureDefMap(signature_def=model.signatures)
+            response.metadata["signature_def"].Pack(signatures)
+            return response
+
+    async def _run(self, model_name: str, name: str, model: LoadedModel, texts: list[bytes]) -> dict[str, NDArray[Any]]:
+        if name != SIGNATURE:
+            return await asyncio.to_thread(model.answer, name, texts)
+        token_ids = await asyncio.to_thread(model.tokenize, texts)
+        vectors = await asyncio.wrap_future(self._batcher.submit(model, model_name, token_ids))
+        return {"embedding": vectors, "model": np.full(len(texts), model.fingerprint.encode(), object)}
+
+
+def _wanted(request: Any) -> tuple[str, int | None, str | None]:
+    """Model name, version number and version label of a request."""
+    if not request.HasField("model_spec"):
+        _refuse("the request has no model_spec: name the model in it")
+    spec = request.model_spec
+    choice = spec.WhichOneof("version_choice")
+    version = spec.version.value if choice == "version" else None
+    return spec.name, version, spec.version_label if choice == "version_label" else None
+
+
+def _outputs(request: predict_pb2.PredictRequest, name: str, model: LoadedModel) -> list[str]:
+    """The outputs asked for, or all that the signature has."""
+    if name not in model.signatures:
+        known = ", ".join(sorted(key for key in model.signatures if not key.startswith("__")))
+        raise Failure(grpc.StatusCode.FAILED_PRECONDITION, f"signature {name!r} not found; there are: {known}")
+    known_outputs = sorted(model.signatures[name].outputs)
+    for position, output in enumerate(request.output_filter):
+        if output not in known_outputs:
+            _refuse(f"output {output!r} not found in signature {name!r}; it has: {', '.join(known_outputs)}")
+        if output in request.output_filter[:position]:
+            _refuse(f"output {output!r} is asked for twice")
+    return list(request.output_filter) or known_outputs
+
+
+def _texts(request: predict_pb2.PredictRequest, name: str, model: LoadedModel) -> list[bytes]:
+    """The strings of the one input that all signatures of this model have."""
+    expected = set(model.signatures[name].inputs)
+    if set(request.inputs) != expected:
+        given = ", ".join(sorted(itertools.islice(request.inputs, QUOTED)))
+        _refuse(f"inputs {{{given}}} do not match signature {name!r}, which takes {{{', '.join(sorted(expected))}}}")
+    tensor = request.inputs[next(iter(expected))]
+    if tensor.dtype != types_pb2.DT_STRING:
+        dtype = types_pb2.DataType.Name(tensor.dtype) if tensor.dtype in types_pb2.DataType.values() else tensor.dtype
+        _refuse(f"input 'text' must be DT_STRING, got {dtype}")
+    return _values(tensor, _count(tensor.tensor_shape))
+
+
+def _count(shape: tensor_shape_pb2.TensorShapeProto) -> int:
+    # Counted before anything is listed: a message of 32 MB has room for millions of dimensions, and of values below.
+    if shape.unknown_rank:
+        _refuse("input 'text' must have shape [n], got an unknown rank")
+    if len(shape.dim) != 1 or shape.dim[0].size < 0:
+        sizes = ", ".join(str(dim.size) for dim in shape.dim[:QUOTED])
+        _refuse(f"input 'text' must have shape [n], got [{sizes}{', ...' if len(shape.dim) > QUOTED else ''}]")
+    count = int(shape.dim[0].size)
+    if count > TEXTS_PER_REQUEST:
+        _refuse(f"{count} texts in one request; at most {TEXTS_PER_REQUEST} are taken")
+    return count
+
+
+def _values(tensor: tensor_pb2.TensorProto, count: int) -> list[bytes]:
+    if tensor.tensor_content:
+        _refuse("input 'text' has tensor_content: strings go into string_val")
+    given = len(tensor.string_val)
+    if given == count:
+        return list(tensor.string_val)
+    if given != 1:
+        _refuse(f"input 'text' has shape [{count}] but {given} values")
+    # One value may stand for all, as in every tensor message, but not make a small message a huge one.
+    (value,) = tensor.string_val
+    if count * len(value) > BYTES_PER_REQUEST:
+        _refuse(f"{count} texts of {len(value)} bytes in one request; at most {BYTES_PER_REQUEST} bytes are taken")
+    return [value] * count
+
+
+def _tensor(values: NDArray[Any]) -> tensor_pb2.TensorProto:
+    tensor = tensor_pb2.TensorProto()
+    for size in values.shape:
+        tensor.tensor_shape.dim.add(size=size)
+    if values.dtype == object:
+        tensor.dtype = types_pb2.DT_STRING
+        tensor.string_val.extend(values.ravel())
+    else:
+        tensor.dtype = types_pb2.DT_FLOAT
+        tensor.tensor_content = np.ascontiguousarray(values, np.float32).tobytes()
+    return tensor
+
+
+def _identify(spec: model_pb2.ModelSpec, name: str, number: int) -> None:
+    spec.name = name
+    spec.version.value = number
+
+
+def _refuse(message: str) -> NoReturn:
+    raise Failure(grpc.StatusCode.INVALID_ARGUMENT, message)

@@ -1,0 +1,123 @@
+"""TensorFlow Serving's gRPC services. Requests arrive as bytes: what cannot be parsed is the caller's mistake."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+import grpc
+from google.protobuf.message import DecodeError, Message
+from grpc import aio
+from tensorflow_serving.apis import get_model_metadata_pb2, get_model_status_pb2, model_management_pb2, predict_pb2
+
+from model.errors import InputError
+from serving.server.metrics import Metrics
+from serving.server.models import Models
+from serving.server.predict import Predictor
+from serving.server.status import Failure
+
+PREDICTION, MODEL = "tensorflow.serving.PredictionService", "tensorflow.serving.ModelService"
+MESSAGE_BYTES = 32 * 2**20
+# Characters of a status message. It travels as a header, up to 12 bytes a character, and clients take 8 kB of headers:
+# one that is too long reaches them as RESOURCE_EXHAUSTED, which they retry.
+DETAILS = 600
+
+log = logging.getLogger(__name__)
+Asked = TypeVar("Asked", bound=Message)
+
+
+def create_server(models: Models, predictor: Predictor, metrics: Metrics) -> aio.Server:
+    """Not started, and bound to no address yet."""
+    server = aio.server(
+        # Two servers must not share a port unnoticed.
+        options=[("grpc.so_reuseport", 0), ("grpc.max_receive_message_length", MESSAGE_BYTES),
+                 ("grpc.max_send_message_length", -1)],
+    )  # fmt: skip
+
+    async def metadata(request: get_model_metadata_pb2.GetModelMetadataRequest) -> Message:
+        return predictor.metadata(request)
+
+    async def status(request: get_model_status_pb2.GetModelStatusRequest) -> Message:
+        return model_status(models, request)
+
+    async def reload(request: model_management_pb2.ReloadConfigRequest) -> Message:
+        # No list is a mistake, whereas an empty one is the wish to serve nothing.
+        if not request.config.HasField("model_config_list"):
+            raise Failure(grpc.StatusCode.INVALID_ARGUMENT, "the request has no model_config_list")
+        try:
+            await asyncio.to_thread(models.reload, request.config)
+        except InputError as error:
+            raise Failure(grpc.StatusCode.INVALID_ARGUMENT, str(error)) from error
+        return model_management_pb2.ReloadConfigResponse()
+
+    def handler(asked: type[Asked], answer: Callable[[Asked], Awaitable[Message]], method: str) -> Any:
+        return grpc.unary_unary_rpc_method_handler(_Call(asked, answer, method, metrics).handle)
+
+    prediction = {
+        "Predict": handler(predict_pb2.PredictRequest, predictor.predict, "predict"),
+        "GetModelMetadata": handler(get_model_metadata_pb2.GetModelMetadataRequest, metadata, "metadata"),
+    }
+    model = {
+        "GetModelStatus": handler(get_model_status_pb2.GetModelStatusRequest, status, "status"),
+        "HandleReloadConfigRequest": handler(model_management_pb2.ReloadConfigRequest, reload, "reload"),
+    }
+    for service, methods in ((PREDICTION, prediction), (MODEL, model)):
+        server.add_generic_rpc_handlers([grpc.method_handlers_generic_handler(service, methods)])
+    return server
+
+
+class _Call:
+    """Parses, answers, counts; a Failure ends the call with its code, anything unforeseen with INTERNAL."""
+
+    def __init__(self, asked: type[Any], answer: Callable[[Any], Awaitable[Message]], method: str, metrics: Metrics):
+        self._asked, self._answer, self._method, self._metrics = asked, answer, method, metrics
+
+    async def handle(self, data: bytes, context: aio.ServicerContext[bytes, bytes]) -> bytes:
+        began, model, code = time.monotonic(), "", grpc.StatusCode.CANCELLED
+        try:
+            request = self._parse(data)
+            model = request.model_spec.name if "model_spec" in self._asked.DESCRIPTOR.fields_by_name else ""
+            response: bytes = (await self._answer(request)).SerializeToString()
+            code = grpc.StatusCode.OK
+            return response
+        except Failure as failure:
+            code = failure.code
+            message = failure.message
+        except Exception:
+            log.exception("%s failed", self._method)
+            code, message = grpc.StatusCode.INTERNAL, "the server failed; its log says why"
+        finally:
+            self._metrics.requested(model, self._method, "GRPC", code, time.monotonic() - began)
+        await context.abort(code, message if len(message) <= DETAILS else f"{message[:DETAILS]}...")
+        raise AssertionError("abort does not return")
+
+    def _parse(self, data: bytes) -> Any:
+        try:
+            return self._asked.FromString(data)
+        except DecodeError as error:
+            name = self._asked.DESCRIPTOR.full_name
+            raise Failure(grpc.StatusCode.INVALID_ARGUMENT, f"the request is no {name}: {error}") from error
+
+
+def model_status(
+    models: Models, request: get_model_status_pb2.GetModelStatusRequest
+) -> get_model_status_pb2.GetModelStatusResponse:
+    if not request.HasField("model_spec"):
+        raise Failure(grpc.StatusCode.INVALID_ARGUMENT, "the request has no model_spec: name the model in it")
+    spec = request.model_spec
+    choice = spec.WhichOneof("version_choice")
+    found = models.status(
+        spec.name,
+        spec.version.value if choice == "version" else None,
+        spec.version_label if choice == "version_label" else None,
+    )
+    response = get_model_status_pb2.GetModelStatusResponse()
+    for version in found:
+        status = response.model_version_status.add(version=version.version)
+        status.state = get_model_status_pb2.ModelVersionStatus.State.Value(version.state)
+        status.status.error_code = version.code.value[0]
+        status.status.error_message = version.message
+    return response
