@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -55,6 +56,7 @@ def _write_extra(directory: Path, contract, texts, vectors, lineage: dict) -> No
         ],
         "lineage": {**lineage, "exported_at": datetime.now(UTC).isoformat(timespec="seconds")},
         "files": sizes(directory.parent),
+        "sha256": _digests(directory.parent),
     }
     # Last: with it, whoever copies or serves the version can tell that nothing is missing.
     (directory / FACTS).write_text(json.dumps(facts, ensure_ascii=False) + "\n", encoding="utf-8")
@@ -64,6 +66,14 @@ def sizes(directory: Path) -> dict[str, int]:
     """The bytes of every file in a directory, under its name relative to it."""
     files = sorted(path for path in directory.rglob("*") if path.is_file())
     return {path.relative_to(directory).as_posix(): path.stat().st_size for path in files}
+
+
+def _digests(directory: Path) -> dict[str, str]:
+    digests = {}
+    for name in sizes(directory):
+        with (directory / name).open("rb") as file:
+            digests[name] = hashlib.file_digest(file, "sha256").hexdigest()
+    return digests
 
 
 def _write_warm_up(path: Path) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 import sys
 
 from model.command import answer
+from model.errors import InputError
 from serving.server.files import CORES
 from serving.server.options import Options, parse
 
@@ -17,6 +19,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def _serve(options: Options) -> None:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname).1s %(message)s", stream=sys.stderr)
+    _check_ports(options)
     # TensorFlow is imported only once the flags are known to be good.
     from model.runtime import tensorflow as tf
 
@@ -26,6 +29,19 @@ def _serve(options: Options) -> None:
     from serving.server.serve import serve
 
     asyncio.run(serve(options))
+
+
+def _check_ports(options: Options) -> None:
+    """A port that is in use is the commonest mistake of all: told before anything is loaded, and in one line, which
+    gRPC would add its own to."""
+    family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
+    for flag, port in (("--port", options.port), ("--rest_api_port", options.rest_port)):
+        try:
+            if port is not None:
+                socket.create_server((options.host, port), family=family).close()
+        except OSError as error:
+            reason = str(error.strerror).partition(" (while")[0]  # the address stands in the line already
+            raise InputError(f"{flag} {port} cannot be listened on at --host {options.host}: {reason}") from error
 
 
 if __name__ == "__main__":

@@ -66,7 +66,7 @@ class CompiledVectors:
         except tf.errors.OpError as error:
             log.warning("shape %s does not compile and stays plain: %s", shape, str(error).splitlines()[0])
             return
-        if difference > AGREEMENT:
+        if not difference <= AGREEMENT:  # so that NaN is no agreement
             log.warning("shape %s differs by %g when compiled and stays plain", shape, difference)
             return
         self._ready.add(shape)

@@ -211,7 +211,7 @@ def _quote(value: Any) -> str:
     try:
         text = orjson.dumps(value).decode()
     except orjson.JSONEncodeError:  # it reads deeper nesting than it writes
-        text = f"{type(value).__name__} of many levels"
+        text = f"{'an object' if isinstance(value, dict) else 'a list'} of many levels"
     return text if len(text) <= QUOTED else f"{text[:QUOTED]}..."
 
 

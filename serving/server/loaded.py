@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import json
 import logging
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
 
 from model import golden
@@ -87,6 +89,9 @@ class LoadedModel:
                 rows = rows[taken:]
 
     def _prove(self, texts: list[bytes], expected: NDArray[np.float32]) -> None:
+        stated = Contract.from_json(self.answer("contract", [b""])["contract"][0])
+        if stated != self.contract:
+            raise ExportError(f"{EXTRA}/{FACTS} is of another model: {self.contract} where the graph states {stated}")
         for found in (self.answer(SIGNATURE, texts)["embedding"], self.encode(texts)):
             fault = golden.disagreement(expected, found)
             if fault:
@@ -94,7 +99,11 @@ class LoadedModel:
 
     def _warm_up(self, path: Path, threads: int) -> None:
         """Compiles the shapes of the model's own warm-up requests, and runs each once, before anybody waits for it."""
-        shapes = {token_ids.shape for texts in _warm_up_texts(path) for _, token_ids in self._runs(texts)}
+        try:
+            requests = list(_warm_up_texts(path))
+        except (tf.errors.OpError, DecodeError) as error:
+            raise ExportError(f"its warm-up requests cannot be read: {_first_line(error)}") from error
+        shapes = {token_ids.shape for texts in requests for _, token_ids in self._runs(texts)}
         self.vectors.prepare(sorted(shapes), threads)
 
 
@@ -109,6 +118,11 @@ def _facts(directory: Path) -> tuple[Contract, list[bytes], NDArray[np.float32]]
     if missing:
         raise ExportError(missing)
     facts = json.loads((directory / EXTRA / FACTS).read_bytes())
+    # TensorFlow notices damaged weights by itself, but loads a damaged graph as long as it can be parsed.
+    for name, expected in facts.get("sha256", {}).items():
+        with (directory / name).open("rb") as file:
+            if hashlib.file_digest(file, "sha256").hexdigest() != expected:
+                raise ExportError(f"{name} is damaged: it has another sha256 than when it was exported")
     try:
         texts = [example["text"].encode() for example in facts["golden"]]
         vectors = np.array([example["embedding"] for example in facts["golden"]], np.float32)

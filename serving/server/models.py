@@ -70,13 +70,11 @@ class Models:
         return all(model.ready for model in self._models.values())
 
     def reload(self, config: model_server_config_pb2.ModelServerConfig) -> None:
-        """Serves the models of this configuration instead; returns when they are loaded."""
-        try:
-            check_models(config)
-        except InputError as error:
-            raise Failure(grpc.StatusCode.INVALID_ARGUMENT, str(error)) from error
+        """Serves the models of this configuration instead, where it names any; returns when they are loaded."""
+        if config.WhichOneof("config") is None:
+            return  # as TensorFlow Serving does: an empty message is no wish to serve nothing
         with self._refreshing:
-            before, after = self._models, self._opened(config)
+            before, after = self._models, self._checked(config)
             for name, model in after.items():
                 former = before.get(name)
                 if former and former.config.base_path == model.config.base_path:
@@ -88,6 +86,13 @@ class Models:
             for name, model in before.items():
                 if after.get(name) is not model:
                     model.close()
+
+    def _checked(self, config: model_server_config_pb2.ModelServerConfig) -> dict[str, Versions]:
+        try:
+            check_models(config)
+            return self._opened(config)
+        except InputError as error:
+            raise Failure(grpc.StatusCode.INVALID_ARGUMENT, str(error)) from error
 
     def _opened(self, config: model_server_config_pb2.ModelServerConfig) -> dict[str, Versions]:
         scratch = Path(self._scratch.name)
@@ -113,7 +118,14 @@ class Models:
                 self._refresh_one(model)
 
     def _refresh_one(self, model: Versions) -> None:
+        """Storage may be away for a while: what is loaded goes on being served, and the log says so once."""
+        trouble = ""
         try:
             model.refresh()
-        except Exception:  # storage may be away for a while; what is loaded goes on being served
-            log.exception("%s cannot be looked through; trying again", model.config.base_path)
+        except Exception as error:
+            trouble = str(error) or type(error).__name__
+            if trouble != model.trouble:
+                unforeseen = not isinstance(error, (InputError, OSError))
+                path = model.config.base_path
+                log.warning("%s is of no use, what is loaded stays: %s", path, trouble, exc_info=unforeseen)
+        model.trouble = trouble

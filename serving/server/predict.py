@@ -91,7 +91,7 @@ def _outputs(request: predict_pb2.PredictRequest, name: str, model: LoadedModel)
 def _texts(request: predict_pb2.PredictRequest, name: str, model: LoadedModel) -> list[bytes]:
     """The strings of the one input that all signatures of this model have."""
     expected = set(model.signatures[name].inputs)
-    if set(request.inputs) != expected:
+    if len(request.inputs) != len(expected) or set(request.inputs) != expected:
         given = ", ".join(sorted(itertools.islice(request.inputs, QUOTED)))
         _refuse(f"inputs {{{given}}} do not match signature {name!r}, which takes {{{', '.join(sorted(expected))}}}")
     tensor = request.inputs[next(iter(expected))]

@@ -113,7 +113,8 @@ def _rest_socket(options: Options) -> Iterator[socket.socket | None]:
         yield None
         return
     try:
-        listening = socket.create_server((options.host, options.rest_port))
+        family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
+        listening = socket.create_server((options.host, options.rest_port), family=family)
     except OSError as error:
         raise InputError(f"--rest_api_port {options.rest_port} cannot be listened on: {error.strerror}") from error
     with listening:

@@ -18,7 +18,7 @@ from model.errors import ExportError
 from serving.server.loaded import LoadedModel
 from serving.server.metrics import Metrics
 from serving.server.status import Failure
-from serving.storage import File, open_base
+from serving.storage import File, StorageError, open_base
 
 OK = grpc.StatusCode.OK
 log = logging.getLogger(__name__)
@@ -71,6 +71,7 @@ class Versions:
         self._base = open_base(config.base_path)
         self._loading, self._metrics, self._scratch = loading, metrics, scratch
         self._versions: dict[int, Version] = {}
+        self.trouble = ""  # why the base path could not be looked through the last time
         self._lock = threading.Lock()
 
     def found(self) -> list[int]:
@@ -114,17 +115,16 @@ class Versions:
         return [f"version {status.version}: {status.message}" for status in known]
 
     def refresh(self) -> None:
-        """Loads what should be served and is not, then lets go of what it replaces."""
+        """Loads what should be served and is not, then lets go of what it replaces; StorageError changes nothing."""
         found = self._base.versions()
         if not found:
-            log.warning("%s holds no version; what is loaded stays", self.config.base_path)
-            return
+            raise StorageError("it holds no version")
         wanted, most = self._policy(found)
         chosen: list[int] = []
         for number in sorted(wanted, reverse=True):
             if len(chosen) == most:
                 break
-            version = self._versions.get(number) or self._add(number)
+            version = self._known(number)
             if not version.available and self._due(version):
                 self._load(version)
             if version.available:
@@ -147,9 +147,12 @@ class Versions:
             return found, len(found)
         return found, max(1, policy.latest.num_versions)
 
-    def _add(self, number: int) -> Version:
+    def _known(self, number: int) -> Version:
         with self._lock:
-            return self._versions.setdefault(number, Version(number))
+            version = self._versions.setdefault(number, Version(number))
+            if version.status.state == "UNLOADING":  # wanted again before its last request is done: it is still here
+                self._set(version, "AVAILABLE")
+            return version
 
     def _due(self, version: Version) -> bool:
         if not version.failed:
@@ -239,6 +242,5 @@ class Versions:
         if number is not None:
             raise Failure(grpc.StatusCode.NOT_FOUND, f"version {number} of model {name!r} is not loaded")
         # Not NOT_FOUND: the model is known, and a client should come back when it has been repaired.
-        raise Failure(
-            grpc.StatusCode.UNAVAILABLE, f"no version of model {name!r} is loaded; {'; '.join(self.failures)}"
-        )
+        reasons = "; ".join([f"no version of model {name!r} is loaded", *self.failures])
+        raise Failure(grpc.StatusCode.UNAVAILABLE, reasons)

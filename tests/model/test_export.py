@@ -1,3 +1,4 @@
+import hashlib
 import json
 
 import numpy as np
@@ -78,12 +79,14 @@ def test_the_facts_beside_the_model_hold_contract_golden_vectors_and_lineage(ver
     assert facts["lineage"]["exported_at"].startswith("20")
 
 
-def test_the_facts_list_every_other_file_with_its_size(version):
+def test_the_facts_list_every_other_file_with_its_size_and_digest(version):
     facts = version / "assets.extra" / "pause.json"
     others = [path for path in version.rglob("*") if path.is_file() and path != facts]
     assert {"saved_model.pb", "variables.index", "tf_serving_warmup_requests"} <= {path.name for path in others}
     expected = {path.relative_to(version).as_posix(): path.stat().st_size for path in others}
     assert json.loads(facts.read_text())["files"] == expected
+    digests = {path.relative_to(version).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in others}
+    assert json.loads(facts.read_text())["sha256"] == digests
     assert all(path.stat().st_mtime_ns <= facts.stat().st_mtime_ns for path in others)
 
 

@@ -1,7 +1,7 @@
 """What any client of TensorFlow Serving may rely on, over gRPC and REST, in the messages of tensorflow_serving.apis.
 
-Runs against the embedded server, or against a `tensorflow_model_server` that serves a PAUSE model as `pause` where
-TF_SERVING_ADDRESS (and TF_SERVING_REST_ADDRESS) name it."""
+Runs against the embedded server, and where TF_SERVING_ADDRESS (and TF_SERVING_REST_ADDRESS) name one, against a
+`tensorflow_model_server` that serves a PAUSE model as `pause`."""
 
 import base64
 import json
@@ -36,13 +36,13 @@ class Target:
     rest: str | None
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", params=["embedded", "tensorflow_model_server"] if REMOTE else ["embedded"])
 def target(request):
-    if REMOTE:
-        rest = os.environ.get("TF_SERVING_REST_ADDRESS")
-        return Target(REMOTE, f"http://{rest}" if rest else None)
-    server = request.getfixturevalue("server")
-    return Target(server.address, server.rest)
+    if request.param == "embedded":
+        server = request.getfixturevalue("server")
+        return Target(server.address, server.rest)
+    rest = os.environ.get("TF_SERVING_REST_ADDRESS")
+    return Target(REMOTE, f"http://{rest}" if rest else None)
 
 
 @pytest.fixture(scope="module")
@@ -208,12 +208,12 @@ def test_the_status_of_what_is_not_there_is_not_found(model_service, asked):
     assert refused(model_service.GetModelStatus, request)[0] is grpc.StatusCode.NOT_FOUND
 
 
-@pytest.mark.skipif(bool(REMOTE), reason="TF_SERVING_ADDRESS names a server without the health service")
-def test_the_health_service_says_serving(channel):
-    stub = health_pb2_grpc.HealthStub(channel)
-    for service in ("", "tensorflow.serving.PredictionService"):
-        found = stub.Check(health_pb2.HealthCheckRequest(service=service))
-        assert found.status == health_pb2.HealthCheckResponse.SERVING
+def test_the_health_service_says_serving(server):  # tensorflow_model_server has none
+    with grpc.insecure_channel(server.address) as channel:
+        stub = health_pb2_grpc.HealthStub(channel)
+        for service in ("", "tensorflow.serving.PredictionService"):
+            found = stub.Check(health_pb2.HealthCheckRequest(service=service))
+            assert found.status == health_pb2.HealthCheckResponse.SERVING
 
 
 # REST
