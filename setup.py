@@ -2,7 +2,14 @@
 
 from setuptools import setup
 
-WORKER = ["apache-beam[gcp]==2.77.0", "elasticsearch==9.5.1", "grpcio==1.85.1", "protobuf==6.33.6"]
+WORKER = [
+    "apache-beam[gcp]==2.77.0",
+    "elasticsearch==9.5.1",
+    "grpcio==1.85.1",
+    "lancedb==0.40.0",
+    "protobuf==6.33.6",
+    "pyarrow==25.0.1",
+]
 TRAIN = [
     "tensorflow==2.21.0",
     "tensorflow-text==2.21.1",
@@ -34,7 +41,7 @@ setup(
     version="0.1.0",
     description="Company similarity from few labelled and many unlabelled pairs",
     python_requires=">=3.11,<3.12",
-    packages=["benchmarks", "infra", "model", "model.evaluate", "serving", "serving.server"],
+    packages=["benchmarks", "index", "index.lance", "infra", "model", "model.evaluate", "serving", "serving.server"],
     install_requires=WORKER,
     extras_require={"train": TRAIN, "serve": SERVE, "develop": DEVELOP},
 )

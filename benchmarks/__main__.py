@@ -2,43 +2,69 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import reproduce, train
+from benchmarks import reproduce, serving, train
 from benchmarks.data import DEFAULT, write_result
 from model.command import Parser, answer
 
-BENCHMARKS = {"reproduce": reproduce.run, "train": train.run}
+BENCHMARKS: dict[str, Callable[..., dict]] = {"reproduce": reproduce.run, "serving": serving.run, "train": train.run}
 
 
 def main(argv: list[str] | None = None) -> int:
+    arguments = vars(_parser().parse_args(argv))
+    name, as_json = arguments.pop("name"), arguments.pop("json")
+    return answer(lambda: measure(name, as_json, **arguments))
+
+
+def _parser() -> Parser:
+    common = Parser(add_help=False)
+    common.add_argument("--data", type=Path, default=DEFAULT, help=f"the folder of data sets (default: {DEFAULT})")
+    common.add_argument("--json", action="store_true", help="JSON instead of the table")
     parser = Parser(
         prog="python -m benchmarks",
         description="Measure against a baseline, alternating, in one run. Leave the machine alone meanwhile.",
         epilog="example:\n  python -m benchmarks train --data ../shared/data",
     )
-    parser.add_argument("name", choices=sorted(BENCHMARKS))
-    parser.add_argument("--data", type=Path, default=DEFAULT, help=f"the folder of data sets (default: {DEFAULT})")
-    parser.add_argument("--json", action="store_true", help="JSON instead of the table")
-    arguments = parser.parse_args(argv)
-    return answer(lambda: measure(arguments.name, arguments.data, arguments.json))
+    names = parser.add_subparsers(dest="name", required=True, metavar="NAME")
+    names.add_parser("reproduce", parents=[common], help="the paper's tables and the company figures")
+    one = names.add_parser("serving", parents=[common], help="the embedded server against the same model in process")
+    one.add_argument("--rounds", type=_count, default=serving.ROUNDS, help="(default: %(default)s)")
+    one.add_argument("--texts", type=_count, default=serving.TEXTS, help="in each round (default: %(default)s)")
+    one.add_argument("--peers", type=Path, default=serving.PEERS, help="their environment (default: %(default)s)")
+    names.add_parser("train", parents=[common], help="training speed against the public reference's way of feeding")
+    return parser
 
 
-def measure(name: str, data: Path, as_json: bool) -> None:
-    result = BENCHMARKS[name](data)
+def _count(text: str) -> int:
+    try:
+        value = int(text)
+    except ValueError:
+        value = 0
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"a number of at least 1 is expected, got {text!r}")
+    return value
+
+
+def measure(name: str, as_json: bool, **arguments: object) -> None:
+    result = BENCHMARKS[name](**arguments)
     path = write_result(name, result)
     print(json.dumps(result, indent=2) if as_json else table(result))
     print(f"also in {path}", file=sys.stderr)
 
 
 def table(result: dict[str, dict]) -> str:
-    """One column a case, one row a figure."""
+    """One column a case, one row a figure; where there are more cases than figures, the other way round."""
     cases = list(result)
     names = list(dict.fromkeys(name for case in cases for name in result[case]))
     rows = [["", *cases], *([name, *(str(result[case].get(name, "")) for case in cases)] for name in names)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(cases) + 1)]
+    if len(cases) > len(names):
+        rows = [list(column) for column in zip(*rows, strict=True)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
 
 

@@ -27,11 +27,7 @@ class CompiledVectors:
         self._plain = plain
         self._some_token = some_token
         self._enabled = enabled
-        self._compiled = tf.function(
-            lambda token_ids: plain(token_ids),
-            input_signature=[tf.TensorSpec([None, None], tf.int32)],
-            jit_compile=True,
-        )
+        self._compiled = _to_compile(plain) if enabled else plain
         self._ready: set[tuple[int, ...]] = set()
         self._asked: Counter[tuple[int, ...]] = Counter()
         self._lock = threading.Lock()
@@ -75,3 +71,12 @@ class CompiledVectors:
     def _run(function: Callable[..., Any], token_ids: NDArray[np.int32]) -> NDArray[np.float32]:
         vectors: NDArray[np.float32] = function(tf.constant(token_ids)).numpy()
         return vectors
+
+
+def _to_compile(plain: Callable[..., Any]) -> Callable[..., Any]:
+    """One graph for all shapes, traced at once: TensorFlow takes the first calls of one version after the other for a
+    function that is traced too often, and warns."""
+    signature = [tf.TensorSpec([None, None], tf.int32)]
+    traced = tf.function(lambda token_ids: plain(token_ids), input_signature=signature, jit_compile=True)
+    concrete: Callable[..., Any] = traced.get_concrete_function()
+    return concrete

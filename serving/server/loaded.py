@@ -26,6 +26,7 @@ from serving.storage import incomplete
 importlib.import_module("tensorflow_text")  # registers the tokenizer's ops
 
 SIGNATURE = "serving_default"
+TOKENIZED_BYTES = 2**20  # of texts at a time
 log = logging.getLogger(__name__)
 
 
@@ -48,11 +49,12 @@ class LoadedModel:
 
     def tokenize(self, texts: Sequence[bytes]) -> list[NDArray[np.int32]]:
         """Token ids of each text, unpadded."""
-        if not texts:
-            return []
-        tokens = self._module.tokens(tf.constant(texts, tf.string))
-        ends = np.cumsum(tokens["lengths"].numpy())
-        return np.split(tokens["ids"].numpy(), ends[:-1])
+        token_ids: list[NDArray[np.int32]] = []
+        for part in _parts(texts):
+            tokens = self._module.tokens(tf.constant(part, tf.string))
+            ends = np.cumsum(tokens["lengths"].numpy())
+            token_ids += np.split(tokens["ids"].numpy(), ends[:-1])
+        return token_ids
 
     def answer(self, signature: str, texts: Sequence[bytes]) -> dict[str, NDArray[Any]]:
         """The SavedModel's own answer, for signatures that need no batching."""
@@ -105,6 +107,20 @@ class LoadedModel:
             raise ExportError(f"its warm-up requests cannot be read: {_first_line(error)}") from error
         shapes = {token_ids.shape for texts in requests for _, token_ids in self._runs(texts)}
         self.vectors.prepare(sorted(shapes), threads)
+
+
+def _parts(texts: Sequence[bytes]) -> Iterator[list[bytes]]:
+    """Texts in parts of bounded size: until it is cut, a token takes a hundred times the memory of its letters."""
+    part: list[bytes] = []
+    size = 0
+    for text in texts:
+        if part and size + len(text) > TOKENIZED_BYTES:
+            yield part
+            part, size = [], 0
+        part.append(text)
+        size += len(text)
+    if part:
+        yield part
 
 
 def prove(directory: Path) -> None:

@@ -39,11 +39,11 @@ class Models:
     def start(self) -> None:
         """Loads what there is, then looks for more in the background; InputError where there is nothing at all."""
         if not any(model.found() for model in self._models.values()):
-            paths = ", ".join(model.config.base_path for model in self._models.values())
+            paths = ", ".join(model.base_path for model in self._models.values())
             raise InputError(f"{paths} holds no version; `python -m serving.publish --to` writes one")
         self._refresh()
         if not any(model.ready for model in self._models.values()):
-            reasons = [f"{model.config.base_path} {why}" for model in self._models.values() for why in model.failures]
+            reasons = [f"{model.base_path} {why}" for model in self._models.values() for why in model.failures]
             raise InputError(f"no version can be served: {'; '.join(reasons)}")
         if self._poll_seconds:
             self._poller.start()
@@ -75,17 +75,29 @@ class Models:
             return  # as TensorFlow Serving does: an empty message is no wish to serve nothing
         with self._refreshing:
             before, after = self._models, self._checked(config)
-            for name, model in after.items():
-                former = before.get(name)
-                if former and former.config.base_path == model.config.base_path:
-                    former.config = model.config  # policy and labels may change; what is loaded stays
-                    after[name] = former
-            for model in after.values():
-                self._refresh_one(model)
+            kept = [name for name in after if name in before and before[name].base_path == after[name].base_path]
+            self._load_all([model for name, model in after.items() if name not in kept])
+            for name in kept:
+                before[name].config = after[name].config  # policy and labels may change; what is loaded stays
+                after[name] = before[name]
+                self._refresh_one(after[name])
             self._models = after
             for name, model in before.items():
                 if after.get(name) is not model:
                     model.close()
+
+    def _load_all(self, models: list[Versions]) -> None:
+        """Loads models that are new; where one has nothing to serve, none of them is kept."""
+        for model in models:
+            self._refresh_one(model)
+        idle = [
+            f"{model.base_path} ({'; '.join(model.failures) or model.trouble})" for model in models if not model.ready
+        ]
+        if idle:
+            for model in models:
+                model.close()
+            nothing = f"nothing can be served from {', '.join(idle)}; the models stay as they were"
+            raise Failure(grpc.StatusCode.FAILED_PRECONDITION, nothing)
 
     def _checked(self, config: model_server_config_pb2.ModelServerConfig) -> dict[str, Versions]:
         try:
@@ -126,6 +138,6 @@ class Models:
             trouble = str(error) or type(error).__name__
             if trouble != model.trouble:
                 unforeseen = not isinstance(error, (InputError, OSError))
-                path = model.config.base_path
+                path = model.base_path
                 log.warning("%s is of no use, what is loaded stays: %s", path, trouble, exc_info=unforeseen)
         model.trouble = trouble

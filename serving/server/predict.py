@@ -18,6 +18,7 @@ from serving.server.models import Models
 from serving.server.status import Failure
 
 TEXTS_PER_REQUEST = 16_384  # their vectors already fill some 25 MB
+BYTES_PER_TEXT = 2**20  # cutting it into tokens takes half a second, and all but the first of them are dropped
 BYTES_PER_REQUEST = 32 * 2**20
 QUOTED = 8  # dimensions or names of a wrong request that its error repeats
 
@@ -118,6 +119,9 @@ def _values(tensor: tensor_pb2.TensorProto, count: int) -> list[bytes]:
     if tensor.tensor_content:
         _refuse("input 'text' has tensor_content: strings go into string_val")
     given = len(tensor.string_val)
+    longest = max(map(len, tensor.string_val), default=0)
+    if longest > BYTES_PER_TEXT:
+        _refuse(f"a text of {longest} bytes; at most {BYTES_PER_TEXT} are taken, and far fewer are encoded")
     if given == count:
         return list(tensor.string_val)
     if given != 1:

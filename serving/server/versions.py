@@ -74,6 +74,10 @@ class Versions:
         self.trouble = ""  # why the base path could not be looked through the last time
         self._lock = threading.Lock()
 
+    @property
+    def base_path(self) -> str:
+        return str(self.config.base_path)
+
     def found(self) -> list[int]:
         return self._base.versions()
 

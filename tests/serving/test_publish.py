@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from commands import answer, refusal
 from flat_store import FlatStore
-from test_storage import DATA, FACTS, write_version
+from version_folders import DATA, FACTS, write_version
 
 from serving import publish
 from serving.publish import main

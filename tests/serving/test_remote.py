@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from flat_store import FlatStore
-from test_storage import DATA, FACTS, FILES, content, write_version
+from version_folders import DATA, FACTS, FILES, content, write_version
 
 from serving.storage import StorageError, open_base
 

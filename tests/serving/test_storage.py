@@ -1,4 +1,3 @@
-import json
 import os
 import subprocess
 import sys
@@ -8,24 +7,12 @@ from pathlib import Path
 
 import pytest
 from flat_store import FlatStore
+from version_folders import DATA, FACTS, FILES, content, write_version
 
 from model.errors import ExportError
 from serving.storage import Local, StorageError, incomplete, open_base
 
-FACTS = "assets.extra/pause.json"
-DATA = "variables/variables.data-00000-of-00001"
-FILES = {"saved_model.pb": b"graph", "variables/variables.index": b"index", DATA: b"w" * 90_112}
 ROOT = Path(__file__).parents[2]
-
-
-def write_version(directory: Path, files: dict[str, bytes] = FILES) -> Path:
-    """What model.export leaves, as far as storage looks at it."""
-    facts = {"files": {name: len(content) for name, content in files.items()}}
-    for name, content in {**files, FACTS: json.dumps(facts).encode()}.items():
-        path = directory / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
-    return directory
 
 
 @pytest.fixture
@@ -41,12 +28,6 @@ def base(request, tmp_path):
         return open_base(FlatStore.open_in(tmp_path / "objects") + "/")
     path = tmp_path / "models" / "pause one"
     return open_base(str(path) if request.param == "local" else path.as_uri())
-
-
-def content(directory: Path) -> dict[str, bytes]:
-    return {
-        path.relative_to(directory).as_posix(): path.read_bytes() for path in directory.rglob("*") if path.is_file()
-    }
 
 
 # every base path

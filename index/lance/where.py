@@ -1,0 +1,38 @@
+"""Conditions in LanceDB's SQL: values only ever get in as quoted literals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from index.document import FILTERABLE, Filters
+
+LIVE = "deleted = false"
+
+
+def quoted(value: str) -> str:
+    """A literal of standard SQL, in which the quote alone is special."""
+    return "'" + value.replace("'", "''") + "'"
+
+
+def among(column: str, values: Iterable[str]) -> str:
+    return f"{column} IN ({', '.join(map(quoted, values))})"
+
+
+def matching(filters: Filters) -> str:
+    """Live companies that the filters let through."""
+    parts = [LIVE]
+    for field in FILTERABLE:
+        values = getattr(filters, field)
+        if values and field == "tags":
+            parts.append(f"array_has_any(tags, [{', '.join(map(quoted, values))}])")
+        elif values:
+            parts.append(among(field, values))
+    if filters.exclude_ids:
+        parts.append(f"NOT {among('id', filters.exclude_ids)}")
+    return " AND ".join(parts)
+
+
+def named_like(prefix: str) -> str:
+    """Live companies with a word in their folded name that begins with the folded prefix."""
+    word = quoted(" " + prefix)
+    return f"{LIVE} AND (starts_with(folded_name, {quoted(prefix)}) OR contains(folded_name, {word}))"

@@ -1,0 +1,454 @@
+"""What every index does, whatever keeps it: run against each back end of conftest.py."""
+
+import pickle
+import random
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from companies import DIMENSION, MODEL, OTHER_MODEL, company, found, state, statuses, vector
+from pytest import approx
+
+from index.base import Spec
+from index.document import Document, Filters
+from index.errors import CompanyMissing, IndexMissing, IndexUnusable, WrongModel
+from index.open import open_index
+from model.errors import InputError
+
+EAST, NORTH = vector(1, 0, 0, 0), vector(0, 1, 0, 0)
+TRADES = [
+    company("brewery", 1, (1, 0, 0, 0), name="Étoile Brewing", description="Brews beers and ales", sector="Food",
+            industry="Brewing", country="BE", tags=("craft", "b2c")),
+    company("winery", 1, (0.8, 0.6, 0, 0), name="The Estate", description="Wine from its own slopes", sector="Food",
+            industry="Wine", country="FR", tags=("b2c",)),
+    company("carmaker", 1, (0, 1, 0, 0), name="Acme Motors", description="Electric cars", sector="Industry",
+            industry="Cars", country="FR", tags=("b2b", "craft")),
+    company("parts", 1, (0, 0.6, 0.8, 0), name="Motor Parts", description="Parts for cars and brewing equipment",
+            sector="Industry", industry="Cars", country="DE"),
+]  # fmt: skip
+
+
+@pytest.fixture
+def trades(index):
+    assert statuses(index.write(TRADES)) == ["indexed"] * 4
+    index.refresh()
+    return index
+
+
+def put(index, *documents):
+    outcomes = index.write(documents)
+    index.refresh()
+    return statuses(outcomes)
+
+
+# opening
+
+
+def test_an_address_with_nothing_at_it_is_refused_with_the_commands_that_fill_it(url):
+    with pytest.raises(IndexMissing, match="python -m index create --index .* --serving") as refusal:
+        open_index(url)
+    assert str(pickle.loads(pickle.dumps(refusal.value))) == str(refusal.value)
+
+
+def test_created_once_it_is_opened_and_knows_its_model(url):
+    open_index(url, create=Spec(MODEL, DIMENSION)).write([company("a")])
+    again = open_index(url, create=Spec(MODEL, DIMENSION))
+    assert (again.spec(), list(again.known(["a"]))) == (Spec(MODEL, DIMENSION), ["a"])
+    assert open_index(url).status().physical.endswith(f"-{MODEL}-1")
+
+
+def test_created_for_another_model_it_is_refused_with_the_command_that_moves_it(index):
+    with pytest.raises(WrongModel, match=f"model {MODEL}, not of {OTHER_MODEL}; `python -m pipelines.reindex") as error:
+        open_index(index.url, create=Spec(OTHER_MODEL, DIMENSION))
+    assert str(pickle.loads(pickle.dumps(error.value))) == str(error.value)
+
+
+# versions
+
+
+def test_a_company_comes_back_as_it_was_written(index):
+    document = company("a", 7, (0.6, 0.8, 0, 0), sector="S", industry="I", country="C", website="w", tags=("t", "u"))
+    before = time.time_ns() // 1000
+    assert put(index, document) == ["indexed"]
+    kept = index.get("a")
+    assert replace(kept, indexed_at=0) == document
+    assert kept.embedding.dtype == np.float32 and kept.embedding.tolist() == document.embedding.tolist()
+    assert before <= kept.indexed_at <= time.time_ns() // 1000
+
+
+def test_the_newest_version_wins_and_an_equal_one_is_stale(index):
+    assert put(index, company("a", 5, name="five")) == ["indexed"]
+    assert put(index, company("a", 4, name="four"), company("a", 5, name="other five")) == ["stale", "stale"]
+    assert index.get("a").name == "five"
+    assert put(index, company("a", 6, name="six")) == ["indexed"]
+    assert index.get("a").name == "six"
+
+
+def test_documents_of_one_call_are_written_one_after_the_other(index):
+    documents = [company("a", 1), company("a", 3), company("a", 2), company("a", 3, name="late"), company("b", 1)]
+    assert put(index, *documents) == ["indexed", "indexed", "stale", "stale", "indexed"]
+    assert (index.get("a").version, index.get("a").name) == (3, "Company a")
+
+
+def test_nothing_written_is_nothing_done(index):
+    assert index.write([]) == []
+
+
+def test_an_older_update_cannot_revive_a_deleted_company(index):
+    put(index, company("a", 1))
+    assert put(index, Document.tombstone("a", 5)) == ["deleted"]
+    assert put(index, company("a", 4), Document.tombstone("a", 5)) == ["stale", "stale"]
+    assert index.get_many(["a"]) == {}
+    assert put(index, company("a", 6)) == ["indexed"]
+    assert index.get("a").version == 6
+
+
+def test_a_delete_that_arrives_first_is_remembered(index):
+    assert put(index, Document.tombstone("a", 5)) == ["deleted"]
+    assert put(index, company("a", 4)) == ["stale"]
+    assert index.known(["a"])["a"].deleted
+
+
+def test_known_tells_versions_and_hashes_of_many_ids(index):
+    put(index, company("a", 3), Document.tombstone("b", 4))
+    known = index.known(["a", "b", "c", "a", "\ud800"])
+    a, b = known.pop("a"), known.pop("b")
+    assert (a.version, a.text_hash, a.fields_hash) == (3, company("a").text_hash, company("a").fields_hash)
+    assert (a.model, a.deleted, b.version, b.deleted, known) == (MODEL, False, 4, True, {})
+
+
+def test_a_thousand_random_histories_end_as_if_delivered_in_order(backend):
+    chance = random.Random(5)
+    inorder, shuffled = (open_index(backend.new_url(), create=Spec(MODEL, DIMENSION)) for _ in range(2))
+    history = []
+    for number in range(1000):
+        # two companies each, told apart by the number of their history
+        for version in range(1, chance.randint(2, 6)):
+            id = f"{number}-{chance.randint(0, 1)}"
+            deletes = chance.random() < 0.3
+            written = company(id, version, (1, version, number, 1), name=f"{id} {version}")
+            history.append(Document.tombstone(id, version) if deletes else written)
+    deliveries = history + chance.sample(history, len(history) // 2)
+    chance.shuffle(deliveries)
+    inorder.write(history)
+    start = 0
+    while start < len(deliveries):
+        size = chance.choice([1, 7, 100, 900])
+        shuffled.write(deliveries[start : start + size])
+        start += size
+    inorder.refresh(), shuffled.refresh()
+    newest = {one.id: one for one in history}
+    expected = state(inorder)
+    assert {id: one.version for id, (one, _) in expected.items()} == {id: one.version for id, one in newest.items()}
+    assert 100 < sum(one.deleted for one, _ in expected.values()) < len(expected) - 100
+    assert state(shuffled) == expected
+
+
+# what cannot be kept
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"id": ""}, "id"),
+        ({"id": "é" * 257}, "id"),
+        ({"id": "\ud800"}, "id"),
+        ({"version": -1}, "version"),
+        ({"version": 2**63}, "version"),
+        ({"name": "\udfff"}, "name"),
+        ({"tags": ("fine", "\udfff")}, "tags"),
+        ({"embedding": vector(1, 0, 0)}, "embedding"),
+        ({"embedding": vector(1, 0, 0, np.nan)}, "embedding"),
+        ({"embedding": vector(0, 0, 0, 0)}, "embedding"),
+        ({"embedding": None}, "embedding"),
+    ],
+    ids=lambda value: str(value)[:20] if isinstance(value, dict) else value,
+)
+def test_a_document_that_cannot_be_kept_fails_alone_with_the_field_named(index, changes, field):
+    bad, good = replace(company("bad"), **changes), company("good")
+    first, second = index.write([bad, good])
+    assert (first.status, first.reason.split(":")[0], second.status) == ("failed", field, "indexed")
+    assert list(index.known([bad.id, "good"])) == ["good"]
+
+
+def test_an_id_of_512_bytes_and_the_greatest_version_are_kept(index):
+    document = company("é" * 256, 2**63 - 1)
+    assert put(index, document) == ["indexed"]
+    assert index.get(document.id).version == 2**63 - 1
+
+
+def test_a_vector_of_another_model_is_refused_and_nothing_of_the_call_written(index):
+    with pytest.raises(WrongModel):
+        index.write([company("a"), replace(company("b"), model=OTHER_MODEL)])
+    assert index.known(["a", "b"]) == {}
+    assert statuses(index.write([Document.tombstone("a", 1)])) == ["deleted"]  # has no vector, and so no model
+
+
+# fields around an unchanged text
+
+
+def test_changed_fields_keep_the_stored_vector(index):
+    put(index, company("a", 1, (0, 1, 0, 0)))
+    assert put(index, company("a", 2, None, sector="new")) == ["indexed"]
+    assert (index.get("a").sector, index.get("a").embedding.tolist()) == ("new", [0, 1, 0, 0])
+    assert found(index.nearest(NORTH, 1, model=MODEL, filters=Filters(sector=("new",)))) == ["a"]
+
+
+def test_a_changed_text_without_a_vector_fails_and_leaves_what_was_there(index):
+    put(index, company("a", 1))
+    (outcome,) = index.write([company("a", 2, None, description="another text")])
+    assert (outcome.status, outcome.reason.split(":")[0]) == ("failed", "embedding")
+    assert index.get("a").version == 1
+
+
+# searching by vector
+
+
+def test_nearest_is_by_cosine_whatever_the_length_of_the_query(trades):
+    hits = trades.nearest(3 * EAST, 3, model=MODEL)
+    assert [(hit.document.id, hit.score) for hit in hits] == [
+        ("brewery", approx(1)),
+        ("winery", approx(0.8)),
+        ("carmaker", approx(0, abs=1e-6)),
+    ]
+    assert hits[1].document.name == "The Estate" and hits[1].document.tags == ("b2c",)
+    assert found(trades.nearest(EAST, 99, model=MODEL, exact=True)) == ["brewery", "winery", "carmaker", "parts"]
+
+
+@pytest.mark.parametrize(
+    ("filters", "ids"),
+    [
+        (Filters(sector=("Food",)), {"brewery", "winery"}),
+        (Filters(country=("FR", "DE")), {"winery", "carmaker", "parts"}),
+        (Filters(country=("FR",), sector=("Industry",)), {"carmaker"}),
+        (Filters(tags=("craft", "nothing")), {"brewery", "carmaker"}),
+        (Filters(industry=("Cars",), exclude_ids=("parts",)), {"carmaker"}),
+        (Filters(sector=("food",)), set()),  # values are exact
+        (Filters(sector=("",)), set()),
+    ],
+)
+def test_filters_take_any_value_of_a_field_and_all_of_the_fields(trades, filters, ids):
+    assert set(found(trades.nearest(EAST, 10, model=MODEL, filters=filters))) == ids
+    assert set(found(trades.search("beers wine cars", 10, filters=filters))) == ids
+
+
+def test_nearest_to_a_stored_company_leaves_itself_out(trades):
+    assert found(trades.nearest_to("carmaker", 2)) == ["parts", "winery"]  # both 0.6: equal ones by id
+    assert found(trades.nearest_to("carmaker", 1, filters=Filters(sector=("Food",)))) == ["winery"]
+    with pytest.raises(CompanyMissing, match="'nobody'") as error:
+        trades.nearest_to("nobody", 2)
+    assert str(pickle.loads(pickle.dumps(error.value))) == str(error.value)
+
+
+@pytest.mark.parametrize(
+    "query", [vector(1, 0), vector(0, 0, 0, 0), vector(np.inf, 0, 0, 0), np.ones((1, 4), np.float32)]
+)
+def test_a_query_without_neighbours_is_refused(trades, query):
+    with pytest.raises(InputError, match="vector of 4 finite numbers"):
+        trades.nearest(query, 3, model=MODEL)
+
+
+def test_a_query_of_another_model_is_refused(trades):
+    with pytest.raises(WrongModel):
+        trades.nearest(EAST, 3, model=OTHER_MODEL)
+    with pytest.raises(WrongModel):
+        trades.hybrid("beer", EAST, 3, model=OTHER_MODEL)
+
+
+def test_none_to_find_is_refused(trades):
+    with pytest.raises(InputError, match="at least 1, got 0"):
+        trades.nearest(EAST, 0, model=MODEL)
+    with pytest.raises(InputError, match="at least 1, got -1"):
+        trades.search("beer", -1)
+
+
+# searching by words
+
+
+@pytest.mark.parametrize(
+    ("text", "ids"),
+    [
+        ("cars", ["carmaker", "parts"]),
+        ("MOTORS", ["carmaker", "parts"]),
+        ("etoile", ["brewery"]),
+        ("estate", ["winery"]),
+        ("zebra", []),
+        ("", []),
+        ('"cars" AND (name:*) \\ \0', ["carmaker", "parts"]),
+        ("\ud800 estate", ["winery"]),
+    ],
+)
+def test_words_of_name_and_description_are_found_and_nothing_is_syntax(trades, text, ids):
+    assert sorted(found(trades.search(text, 10))) == ids
+
+
+def test_a_word_in_the_name_counts_more_than_in_the_description(trades):
+    hits = trades.search("brewing", 10)
+    assert found(hits) == ["brewery", "parts"] and hits[0].score > hits[1].score
+
+
+def test_hybrid_puts_first_what_both_meaning_and_words_find(trades):
+    # by meaning: carmaker, then parts and winery; by words: winery alone
+    hits = trades.hybrid("wine slopes", NORTH, 2, model=MODEL)
+    assert found(hits)[0] == "winery" and len(hits) == 2
+    assert found(trades.hybrid("wine", NORTH, 9, model=MODEL, filters=Filters(country=("DE",)))) == ["parts"]
+
+
+def test_suggestions_begin_as_typed_then_have_a_word_that_does(trades):
+    assert [one.name for one in trades.suggest("mot")] == ["Motor Parts", "Acme Motors"]
+    assert [one.id for one in trades.suggest(" ÉTO")] == ["brewery"] == [one.id for one in trades.suggest("eto")]
+    assert [one.name for one in trades.suggest("mot", k=1)] == ["Motor Parts"]
+    assert [trades.suggest(text) for text in ("", "  ", "otor", "m%", "m_t", "\ud800")] == [[]] * 6
+
+
+def test_facets_count_what_the_filters_let_through(trades):
+    assert trades.facets() == {
+        "sector": [("Food", 2), ("Industry", 2)],
+        "industry": [("Cars", 2), ("Brewing", 1), ("Wine", 1)],
+        "country": [("FR", 2), ("BE", 1), ("DE", 1)],
+        "tags": [("b2c", 2), ("craft", 2), ("b2b", 1)],
+    }
+    assert trades.facets(Filters(country=("DE",)))["industry"] == [("Cars", 1)]
+    assert trades.facets(Filters(country=("DE",)))["tags"] == []
+    assert trades.facets(top=1)["industry"] == [("Cars", 2)]
+
+
+def test_values_with_quotes_and_control_characters_are_matched_and_never_syntax(index):
+    chance = random.Random(3)
+    alphabet = "'\"\\\0%_;-)(\n\t$`é😀 aOR1="
+    values = ["".join(chance.choices(alphabet, k=chance.randint(1, 12))) for _ in range(60)]
+    values += ["' OR 1=1 --", "'; DROP TABLE companies; --", "\\'", "''", "]", "'])", "/* */"]
+    values = sorted(set(values))
+    written = [
+        company(f"{value}#{number}", 1, name=f"Company {value}", sector=value, tags=(value,))
+        for number, value in enumerate(values)
+    ]
+    assert set(put(index, *written)) == {"indexed"}
+    for one in written:
+        for filters in (Filters(sector=(one.sector,)), Filters(tags=one.tags)):
+            assert found(index.nearest(EAST, 99, model=MODEL, filters=filters)) == [one.id]
+        assert list(index.get_many([one.id])) == [one.id]
+    assert len(index.nearest(EAST, 99, model=MODEL, filters=Filters(exclude_ids=(written[0].id,)))) == len(written) - 1
+    assert index.known(["' OR 1=1 --", "') OR (deleted = false"]) == {}
+    assert [one.name for one in index.suggest("' OR 1=1")] == ["Company ' OR 1=1 --"]
+
+
+# tombstones
+
+
+def test_a_deleted_company_is_in_no_answer(trades):
+    assert put(trades, Document.tombstone("brewery", 2)) == ["deleted"]
+    answers = [trades.nearest(EAST, 9, model=MODEL, exact=exact) for exact in (True, False)]
+    answers += [trades.search("etoile brewing beers", 9), trades.hybrid("etoile beers", EAST, 9, model=MODEL)]
+    answers += [trades.nearest_to("winery", 9)]
+    assert all(answers) and not any("brewery" in found(hits) for hits in answers)
+    assert trades.suggest("etoile") == [] == trades.facets(Filters(industry=("Brewing",)))["sector"]
+    assert "brewery" not in {one.id for batch in trades.scan() for one in batch}
+    with pytest.raises(CompanyMissing):
+        trades.get("brewery")
+    with pytest.raises(CompanyMissing):
+        trades.nearest_to("brewery", 3)
+
+
+def test_a_tombstone_keeps_nothing_but_id_and_version(index):
+    put(index, replace(company("a", 3), deleted=True))
+    ((kept, embedding),) = state(index).values()
+    assert (kept, embedding) == (Document.tombstone("a", 3), None)
+
+
+def test_purge_removes_the_tombstones_written_before_and_no_company(trades):
+    put(trades, Document.tombstone("brewery", 2), Document.tombstone("unheard-of", 2))
+    assert trades.purge(3600) == 0
+    assert trades.status().tombstones == 2
+    assert trades.purge(0) == 2
+    trades.refresh()
+    assert (trades.status().live, trades.status().tombstones) == (3, 0)
+    assert trades.known(["brewery", "unheard-of"]) == {}
+
+
+# the whole of it
+
+
+def test_status_counts_and_dates(trades):
+    put(trades, Document.tombstone("brewery", 8))
+    status = trades.status()
+    assert (status.live, status.tombstones, status.newest_version) == (3, 1, 8)
+    assert (status.model, status.dimension) == (MODEL, DIMENSION)
+    assert status.created_at <= status.newest_write <= time.time_ns() // 1000
+    assert status.bytes > 0
+
+
+def test_status_of_an_empty_index_has_no_newest(index):
+    status = index.status()
+    assert (status.live, status.tombstones, status.newest_version, status.newest_write) == (0, 0, None, None)
+
+
+def test_an_empty_index_answers_with_nothing(index):
+    assert index.nearest(EAST, 3, model=MODEL) == index.search("beer", 3) == index.suggest("a") == []
+    assert index.facets() == {"sector": [], "industry": [], "country": [], "tags": []}
+    assert list(index.scan()) == []
+
+
+def test_a_scan_sees_the_state_in_which_it_began(index):
+    put(index, *(company(f"c{number:02d}", 1) for number in range(20)))
+    scan = index.scan(batch_size=5)
+    seen = next(scan)
+    assert len(seen) == 5
+    put(index, company("new", 1), Document.tombstone("c19", 2), company("c00", 2))
+    index.optimise()
+    seen += [one for batch in scan for one in batch]
+    assert sorted(one.id for one in seen) == [f"c{number:02d}" for number in range(20)]
+    assert {one.version for one in seen} == {1}
+    assert all(one.embedding.tolist() == [1, 0, 0, 0] for one in seen)
+
+
+def test_a_load_ends_with_everything_searchable(index):
+    with index.loading():
+        for number in range(5):
+            index.write([company(f"c{number}", 1, name=f"Loaded {number}")])
+    index.refresh()
+    assert len(index.search("loaded", 9)) == len(index.nearest(EAST, 9, model=MODEL)) == 5
+
+
+def test_optimising_changes_no_answer(trades):
+    def answers():
+        return state(trades), found(trades.nearest(EAST, 9, model=MODEL)), found(trades.search("cellar cars", 9))
+
+    put(trades, Document.tombstone("parts", 2), company("winery", 2, (0.8, 0.6, 0, 0), name="The Cellar"))
+    before = answers()
+    trades.optimise()
+    trades.refresh()
+    assert answers() == before
+
+
+# a new model
+
+
+def test_a_successor_is_unseen_until_it_goes_live_and_rollback_brings_the_former_back(index):
+    put(index, company("a"))
+    successor = index.successor(Spec(OTHER_MODEL, 3))
+    new = replace(company("a", embedding=(1, 0, 0)), model=OTHER_MODEL)
+    assert put(successor, new) == ["indexed"]
+    assert index.spec() == Spec(MODEL, DIMENSION) and index.get("a").model == MODEL
+    successor.go_live()
+    assert index.spec() == Spec(OTHER_MODEL, 3)  # whoever had it open follows
+    assert found(index.nearest(vector(1, 0, 0), 1, model=OTHER_MODEL)) == ["a"]
+    assert open_index(index.url).get("a").model == OTHER_MODEL
+    with pytest.raises(WrongModel):
+        index.write([company("b")])
+    assert index.rollback().endswith(f"-{MODEL}-1")
+    assert index.spec() == Spec(MODEL, DIMENSION) and index.get("a").model == MODEL
+
+
+def test_a_successor_begun_before_is_gone_on_with(index):
+    index.successor(Spec(OTHER_MODEL, 3)).write([replace(company("a", embedding=(1, 0, 0)), model=OTHER_MODEL)])
+    again = open_index(index.url).successor(Spec(OTHER_MODEL, 3))
+    assert list(again.known(["a"])) == ["a"]
+    assert again.status().physical.endswith(f"-{OTHER_MODEL}-2")
+    assert index.successor(Spec("f" * 16, 3)).status().physical.endswith("-3")
+
+
+def test_the_first_index_has_nothing_to_go_back_to(index):
+    with pytest.raises(IndexUnusable, match="no index before"):
+        index.rollback()
