@@ -13,8 +13,8 @@ READY = re.compile(r"ready: gRPC at (?P<host>\S+):(?P<port>\d+)(?:, REST at \S+:
 START_SECONDS, STOP_SECONDS = 300.0, 60.0
 
 
-class NotStarted(InputError):
-    """The server ended, or said nothing, before it was ready."""
+class ServerSilent(InputError):
+    """The server ended, or never said what was waited for, being ready for one; its own last words are in here."""
 
 
 class EmbeddedServer:
@@ -22,18 +22,18 @@ class EmbeddedServer:
 
     def __init__(self, *flags: str):
         """`flags` as of `python -m serving.server`."""
-        self._flags = ["--host", "127.0.0.1", "--port", "0", *flags]
+        self.flags = ["--host", "127.0.0.1", "--port", "0", *flags]
         self.log = ""
         self._said = threading.Condition()
         self.start()
 
     def start(self) -> None:
-        command = [sys.executable, "-m", "serving.server", "--stop_with_stdin", *self._flags]
+        command = [sys.executable, "-m", "serving.server", "--stop_with_stdin", *self.flags]
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8", errors="replace"
         )
         self._reader = threading.Thread(target=self._read, name="server-log", daemon=True)
-        before = len(self.log)
+        before, self._log_ended = len(self.log), False
         self._reader.start()
         try:
             ready = self.wait_for(READY, before, START_SECONDS)
@@ -48,12 +48,13 @@ class EmbeddedServer:
         return f"127.0.0.1:{self.port}"
 
     def wait_for(self, pattern: re.Pattern[str] | str, since: int = 0, seconds: float = 120) -> re.Match[str]:
-        """The first match in what was logged since then; NotStarted where the server ends or stays silent."""
+        """The first match in what was logged since then; ServerSilent where the server ends or takes longer."""
         with self._said:
-            self._said.wait_for(lambda: re.search(pattern, self.log[since:]) or not self._reader.is_alive(), seconds)
+            self._said.wait_for(lambda: re.search(pattern, self.log[since:]) or self._log_ended, seconds)
             found = re.search(pattern, self.log[since:])
         if found is None:
-            raise NotStarted(f"the embedded server did not say what was expected: {self.log[since:].strip()[-1000:]}")
+            last_words = " ".join(self.log[since:].split())[-1000:]
+            raise ServerSilent(f"the embedded server did not get ready: {last_words or 'it said nothing'}")
         return found
 
     def stop(self) -> int:
@@ -87,4 +88,5 @@ class EmbeddedServer:
                 self.log += line
                 self._said.notify_all()
         with self._said:
+            self._log_ended = True
             self._said.notify_all()

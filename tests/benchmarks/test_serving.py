@@ -14,9 +14,10 @@ from benchmarks.__main__ import main, table
 from benchmarks.contestant import Contestant, ContestantError
 from benchmarks.peers import REQUIREMENTS
 from benchmarks.rounds import alternate, row
-from benchmarks.server import Server, ServerError
+from benchmarks.server import Server
 from model.export import EXTRA, FACTS
 from serving.client import EmbeddingClient
+from serving.embedded import ServerSilent
 
 TEXTS = [f"bank loans credit {'savings ' * number}" for number in range(40)]
 
@@ -233,7 +234,7 @@ def test_every_way_of_sending_sends_each_text_once(recorders, name, sizes, clien
 
 
 def test_a_server_without_a_version_is_reported_in_its_own_words(tmp_path):
-    with pytest.raises(ServerError, match="holds no version"):
+    with pytest.raises(ServerSilent, match="holds no version"):
         Server(tmp_path)
 
 
