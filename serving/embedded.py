@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import threading
+from typing import Self
 
 from model.errors import InputError
 
@@ -64,7 +65,7 @@ class EmbeddedServer:
         self._ended()
         return int(self.process.returncode)
 
-    def __enter__(self) -> EmbeddedServer:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
