@@ -34,7 +34,7 @@ SERVE = [
     "starlette==1.10.0",
     "uvicorn==0.54.0",
 ]
-DEVELOP = ["httpx==0.28.1", "mypy==2.4.1", "pytest==9.2.0", "ruff==0.17.4"]
+DEVELOP = ["httpx==0.28.1", "mypy==2.4.1", "pytest==9.2.0", "pytest-xdist==3.8.0", "ruff==0.17.4"]
 
 setup(
     name="pause",

@@ -211,10 +211,10 @@ def _number(name: str) -> int | None:
 
 def _stat(directory: Path) -> dict[str, File]:
     found = {}
-    for path in sorted(directory.rglob("*")):
-        with suppress(FileNotFoundError):  # renamed or removed since it was listed
-            stat = path.stat()
-            if path.is_file():
+    for folder, _, names in os.walk(directory):  # passes over folders that are removed meanwhile, as rglob does not
+        for path in (Path(folder, name) for name in names):
+            with suppress(FileNotFoundError):  # renamed or removed since it was listed
+                stat = path.stat()
                 found[path.relative_to(directory).as_posix()] = File(stat.st_size, stat.st_mtime)
     return found
 

@@ -23,7 +23,7 @@ SPEC = Spec(MODEL, DIMENSION)
 # Writes fifty companies again and again, each time a version on, and says so; with "new", others each round.
 WRITER = """
 import sys
-sys.path.insert(0, "tests/index")
+sys.path.insert(0, "tests")
 from companies import MODEL, DIMENSION, company
 from index.base import Spec
 from index.open import open_index

@@ -71,7 +71,7 @@ def test_a_corrupt_model_of_the_right_size_is_not_published(exports, tmp_path, c
     files["saved_model.pb"] = b"\xff" * len(files["saved_model.pb"])
     corrupt = write_version(tmp_path / "corrupt", files)
     (corrupt / FACTS).write_bytes((exports[0] / FACTS).read_bytes())
-    assert "does not load" in refusal(capsys, main, "--from", corrupt, "--to", tmp_path / "base")
+    assert "saved_model.pb is damaged" in refusal(capsys, main, "--from", corrupt, "--to", tmp_path / "base")
     assert not (tmp_path / "base").exists()
 
 
