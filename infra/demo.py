@@ -16,11 +16,12 @@ from model import train
 from model.config import TrainConfig
 from model.data import read_companies
 from model.errors import InputError, RunError
+from model.export import EXTRA, FACTS
 from model.prepare import prepare
 from model.run import Run
 from serving.client import EmbeddingClient
 from serving.embedded import EmbeddedServer
-from serving.storage import incomplete
+from serving.storage import incomplete, open_base
 
 BUILD = Path("build/demo")
 COMPANIES, PAIRS = Path("examples/companies.jsonl"), Path("examples/pairs.tsv")
@@ -84,12 +85,12 @@ def export_unless_there() -> None:
 
 
 def latest_version() -> Path | None:
-    numbers = [int(entry.name) for entry in BASE.glob("*") if entry.name.isdigit()]
-    return BASE / str(max(numbers)) if numbers else None
+    versions = open_base(str(BASE)).versions()
+    return BASE / str(versions[-1]) if versions else None
 
 
 def facts(version: Path) -> dict:
-    return json.loads((version / "assets.extra" / "pause.json").read_text())
+    return json.loads((version / EXTRA / FACTS).read_text())
 
 
 def serve_and_ask() -> None:

@@ -177,9 +177,8 @@ class Trainer:
 
     def _frozen_vectors(self) -> np.ndarray:
         texts = self.data.variants.texts
-        if self.config.cache is None:
-            return self._encode(texts, "encoding")
-        fingerprint = self.model.encoder.fingerprint("")  # before training, so it names the frozen body
+        # Before training, so it names the frozen body; hashing all weights takes a while, and is for the cache alone.
+        fingerprint = self.model.encoder.fingerprint("") if self.config.cache else ""
         return cached(self.config.cache, fingerprint, texts, lambda: self._encode(texts, "encoding"))
 
     def _encode(self, texts, what: str) -> np.ndarray:

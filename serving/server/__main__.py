@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import socket
 import sys
 
 from model.command import answer
-from model.errors import InputError
 from serving.server.files import CORES
 from serving.server.options import Options, parse
+from serving.server.ports import listen
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -34,14 +33,9 @@ def _serve(options: Options) -> None:
 def _check_ports(options: Options) -> None:
     """A port that is in use is the commonest mistake of all: told before anything is loaded, and in one line, which
     gRPC would add its own to."""
-    family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
     for flag, port in (("--port", options.port), ("--rest_api_port", options.rest_port)):
-        try:
-            if port is not None:
-                socket.create_server((options.host, port), family=family).close()
-        except OSError as error:
-            reason = str(error.strerror).partition(" (while")[0]  # the address stands in the line already
-            raise InputError(f"{flag} {port} cannot be listened on at --host {options.host}: {reason}") from error
+        if port is not None:
+            listen(flag, options.host, port).close()
 
 
 if __name__ == "__main__":

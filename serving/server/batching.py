@@ -28,7 +28,7 @@ class Request:
     """The texts of one call, which may be encoded in several runs."""
 
     def __init__(self, model: LoadedModel, name: str, token_ids: list[NDArray[np.int32]]):
-        self.model, self.name = model, name
+        self.name = name
         self.token_ids = token_ids
         self.came = time.monotonic()
         self.vectors = np.empty((len(token_ids), model.contract.dimension), np.float32)
@@ -36,10 +36,10 @@ class Request:
         self._left = len(token_ids)
         self._lock = threading.Lock()
 
-    def fill(self, rows: list[int], vectors: NDArray[np.float32]) -> None:
-        self.vectors[rows] = vectors
+    def fill(self, row: int, vector: NDArray[np.float32]) -> None:
+        self.vectors[row] = vector
         with self._lock:
-            self._left -= len(rows)
+            self._left -= 1
             done = self._left == 0
         if done and self.future.set_running_or_notify_cancel():
             self.future.set_result(self.vectors)
@@ -185,4 +185,4 @@ class Batcher:
             seconds=time.monotonic() - began,
         )
         for text, vector in zip(texts, vectors, strict=False):
-            text.request.fill([text.row], vector)
+            text.request.fill(text.row, vector)

@@ -6,7 +6,7 @@ import base64
 from collections.abc import Iterable, Mapping
 from enum import Enum
 from itertools import chain
-from typing import Any, NoReturn
+from typing import Any
 
 import grpc
 import numpy as np
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from tensorflow.core.framework import tensor_pb2, types_pb2
 from tensorflow.core.protobuf import meta_graph_pb2
 
-from serving.server.status import Failure
+from serving.server.status import Failure, refuse
 
 QUOTED = 60  # characters of a wrong value that its error repeats
 
@@ -35,9 +35,9 @@ def parse(body: bytes) -> dict[str, Any]:
     try:
         document = orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        _refuse(f"the body is not JSON: {error}")
+        refuse(f"the body is not JSON: {error}")
     if not isinstance(document, dict):
-        _refuse(f"the body must be a JSON object, got {_quote(document)}")
+        refuse(f"the body must be a JSON object, got {_quote(document)}")
     return document
 
 
@@ -45,7 +45,7 @@ def signature_name(document: Mapping[str, Any]) -> str:
     """Empty where the request names none."""
     name = document.get("signature_name", "")
     if not isinstance(name, str):
-        _refuse(f"'signature_name' must be a string, got {_quote(name)}")
+        refuse(f"'signature_name' must be a string, got {_quote(name)}")
     return name
 
 
@@ -53,10 +53,10 @@ def read_examples(document: Mapping[str, Any], method: str) -> list[dict[str, An
     """What classify and regress take in place of tensors."""
     examples = document.get("examples")
     if not isinstance(examples, list) or not examples:
-        _refuse(f"{method} takes a list 'examples' that is not empty, got {_quote(examples)}")
+        refuse(f"{method} takes a list 'examples' that is not empty, got {_quote(examples)}")
     for position, example in enumerate(examples):
         if not isinstance(example, dict):
-            _refuse(f"examples[{position}] must be an object, got {_quote(example)}")
+            refuse(f"examples[{position}] must be an object, got {_quote(example)}")
     return examples
 
 
@@ -65,10 +65,10 @@ def read_inputs(
 ) -> tuple[dict[str, tensor_pb2.TensorProto], Layout]:
     """The tensors of a predict request by input name, and the layout they came in."""
     if not signature.inputs:
-        _refuse("the signature takes no inputs")
+        refuse("the signature takes no inputs")
     if ("instances" in document) == ("inputs" in document):
         given = "both" if "inputs" in document else "neither"
-        _refuse(f"the body must have either 'instances' or 'inputs', got {given}")
+        refuse(f"the body must have either 'instances' or 'inputs', got {given}")
     if "instances" in document:
         layout, columns = Layout.ROWS, _columns_of_rows(document["instances"], set(signature.inputs))
     else:
@@ -78,17 +78,17 @@ def read_inputs(
 
 def _columns_of_rows(instances: Any, names: set[str]) -> dict[str, list[Any]]:
     if not isinstance(instances, list):
-        _refuse(f"'instances' must be a list, got {_quote(instances)}")
+        refuse(f"'instances' must be a list, got {_quote(instances)}")
     if not instances:
-        _refuse("'instances' must hold at least one value, got an empty list")
+        refuse("'instances' must hold at least one value, got an empty list")
     named = _is_named(instances[0])
     if not named and len(names) > 1:
-        _refuse(f"'instances' must hold objects with the keys {_joined(names)}, got {_quote(instances[0])}")
+        refuse(f"'instances' must hold objects with the keys {_joined(names)}, got {_quote(instances[0])}")
     for position, instance in enumerate(instances):
         if _is_named(instance) != named:
-            _refuse(f"'instances' must hold objects only or none: instances[{position}] is {_quote(instance)}")
+            refuse(f"'instances' must hold objects only or none: instances[{position}] is {_quote(instance)}")
         if named and instance.keys() != names:
-            _refuse(f"instances[{position}] must have the keys {_joined(names)}, got {_joined(instance) or 'none'}")
+            refuse(f"instances[{position}] must have the keys {_joined(names)}, got {_joined(instance) or 'none'}")
     if named:
         return {name: [instance[name] for instance in instances] for name in names}
     return {next(iter(names)): instances}
@@ -98,10 +98,10 @@ def _columns(inputs: Any, names: set[str]) -> dict[str, Any]:
     if _is_named(inputs):
         missing = names - inputs.keys()
         if missing:
-            _refuse(f"'inputs' must have the keys {_joined(names)}, {_joined(missing)} is missing")
+            refuse(f"'inputs' must have the keys {_joined(names)}, {_joined(missing)} is missing")
         return {name: inputs[name] for name in names}  # others are let pass, as TensorFlow Serving does
     if len(names) > 1:
-        _refuse(f"'inputs' must be an object with the keys {_joined(names)}, got {_quote(inputs)}")
+        refuse(f"'inputs' must be an object with the keys {_joined(names)}, got {_quote(inputs)}")
     return {next(iter(names)): inputs}
 
 
@@ -122,10 +122,10 @@ def _flat(name: str, value: Any) -> tuple[list[int], list[Any]]:
     values = [value]
     while any(isinstance(item, list) for item in values):
         if not all(isinstance(item, list) for item in values):
-            _refuse(f"input {name!r} is ragged: a value stands beside a list at depth {len(shape)}")
+            refuse(f"input {name!r} is ragged: a value stands beside a list at depth {len(shape)}")
         sizes = {len(item) for item in values}
         if len(sizes) > 1:
-            _refuse(f"input {name!r} is ragged: lists of {min(sizes)} and {max(sizes)} at depth {len(shape)}")
+            refuse(f"input {name!r} is ragged: lists of {min(sizes)} and {max(sizes)} at depth {len(shape)}")
         shape.append(sizes.pop())
         values = list(chain.from_iterable(values))
     return shape, values
@@ -135,12 +135,12 @@ def _bytes(name: str, value: Any) -> bytes:
     if isinstance(value, str):
         return value.encode()
     if not _is_base64(value):
-        _refuse(f'input {name!r} takes strings or {{"b64": "..."}}, got {_quote(value)}')
+        refuse(f'input {name!r} takes strings or {{"b64": "..."}}, got {_quote(value)}')
     text = "".join(value["b64"].split())
     try:
         return base64.b64decode(text + "=" * (-len(text) % 4), validate=True)  # padding may be left out
     except ValueError as error:  # binascii.Error, or characters beyond ASCII
-        _refuse(f"input {name!r}: {_quote(value)} is not base64: {error}")
+        refuse(f"input {name!r}: {_quote(value)} is not base64: {error}")
 
 
 def _is_base64(value: Any) -> bool:
@@ -157,7 +157,7 @@ def _is_named(value: Any) -> bool:
 def write_outputs(outputs: Mapping[str, tensor_pb2.TensorProto], layout: Layout) -> bytes:
     """Floats in the shortest form that reads back as the same float32; what is no finite number becomes null."""
     if not outputs:
-        _refuse("there are no outputs to write")
+        refuse("there are no outputs to write")
     columns = {name: _column(name, tf.make_ndarray(outputs[name])) for name in sorted(outputs)}
     if layout is Layout.COLUMNS:
         answer = _unwrapped(columns)
@@ -168,14 +168,14 @@ def write_outputs(outputs: Mapping[str, tensor_pb2.TensorProto], layout: Layout)
     try:
         return orjson.dumps({layout.value: answer}, option=orjson.OPT_SERIALIZE_NUMPY)
     except orjson.JSONEncodeError as error:
-        _refuse(f"the outputs have no form in JSON: {error}")
+        refuse(f"the outputs have no form in JSON: {error}")
 
 
 def _row_count(outputs: Mapping[str, tensor_pb2.TensorProto]) -> int:
     sizes = {name: [dim.size for dim in tensor.tensor_shape.dim][:1] for name, tensor in sorted(outputs.items())}
     first = next(iter(sizes.values()))
     if not first or any(size != first for size in sizes.values()):
-        _refuse(f"the outputs are not rows of one batch, their first dimensions are {sizes}: ask by 'inputs' instead")
+        refuse(f"the outputs are not rows of one batch, their first dimensions are {sizes}: ask by 'inputs' instead")
     return int(first[0])
 
 
@@ -213,7 +213,3 @@ def _quote(value: Any) -> str:
     except orjson.JSONEncodeError:  # it reads deeper nesting than it writes
         text = f"{'an object' if isinstance(value, dict) else 'a list'} of many levels"
     return text if len(text) <= QUOTED else f"{text[:QUOTED]}..."
-
-
-def _refuse(message: str) -> NoReturn:
-    raise Failure(grpc.StatusCode.INVALID_ARGUMENT, message)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import importlib
 import json
-import logging
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -27,7 +26,6 @@ importlib.import_module("tensorflow_text")  # registers the tokenizer's ops
 
 SIGNATURE = "serving_default"
 TOKENIZED_BYTES = 2**20  # of texts at a time
-log = logging.getLogger(__name__)
 
 
 class LoadedModel:

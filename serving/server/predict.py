@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from typing import Any, NoReturn
+from typing import Any
 
 import grpc
 import numpy as np
@@ -15,7 +15,7 @@ from tensorflow_serving.apis import get_model_metadata_pb2, model_pb2, predict_p
 from serving.server.batching import Batcher
 from serving.server.loaded import SIGNATURE, LoadedModel
 from serving.server.models import Models
-from serving.server.status import Failure
+from serving.server.status import Failure, refuse
 
 TEXTS_PER_REQUEST = 16_384  # their vectors already fill some 25 MB
 BYTES_PER_TEXT = 2**20  # cutting it into tokens takes half a second, and all but the first of them are dropped
@@ -30,15 +30,15 @@ class Predictor:
         self._models, self._batcher = models, batcher
 
     async def predict(self, request: predict_pb2.PredictRequest) -> predict_pb2.PredictResponse:
-        with self._models.lease(*_wanted(request)) as (number, model):
+        with self._models.lease(*wanted(request)) as (number, model):
             name = request.model_spec.signature_name or SIGNATURE
-            wanted = _outputs(request, name, model)
+            chosen = _outputs(request, name, model)
             texts = _texts(request, name, model)
             outputs = await self._run(request.model_spec.name, name, model, texts)
             response = predict_pb2.PredictResponse()
             _identify(response.model_spec, request.model_spec.name, number)
             response.model_spec.signature_name = name
-            for output in wanted:
+            for output in chosen:
                 response.outputs[output].CopyFrom(_tensor(outputs[output]))
             return response
 
@@ -46,11 +46,11 @@ class Predictor:
         self, request: get_model_metadata_pb2.GetModelMetadataRequest
     ) -> get_model_metadata_pb2.GetModelMetadataResponse:
         if not request.metadata_field:
-            _refuse("name at least one metadata_field: signature_def is the one there is")
+            refuse("name at least one metadata_field: signature_def is the one there is")
         unknown = [name for name in request.metadata_field if name != "signature_def"]
         if unknown:
-            _refuse(f"metadata_field {unknown[0]!r} is not known: signature_def is the one there is")
-        with self._models.lease(*_wanted(request)) as (number, model):
+            refuse(f"metadata_field {unknown[0]!r} is not known: signature_def is the one there is")
+        with self._models.lease(*wanted(request)) as (number, model):
             response = get_model_metadata_pb2.GetModelMetadataResponse()
             _identify(response.model_spec, request.model_spec.name, number)
             signatures = get_model_metadata_pb2.SignatureDefMap(signature_def=model.signatures)
@@ -65,10 +65,10 @@ class Predictor:
         return {"embedding": vectors, "model": np.full(len(texts), model.fingerprint.encode(), object)}
 
 
-def _wanted(request: Any) -> tuple[str, int | None, str | None]:
-    """Model name, version number and version label of a request."""
+def wanted(request: Any) -> tuple[str, int | None, str | None]:
+    """Model name, version number and version label of any request that has a model_spec."""
     if not request.HasField("model_spec"):
-        _refuse("the request has no model_spec: name the model in it")
+        refuse("the request has no model_spec: name the model in it")
     spec = request.model_spec
     choice = spec.WhichOneof("version_choice")
     version = spec.version.value if choice == "version" else None
@@ -83,9 +83,9 @@ def _outputs(request: predict_pb2.PredictRequest, name: str, model: LoadedModel)
     known_outputs = sorted(model.signatures[name].outputs)
     for position, output in enumerate(request.output_filter):
         if output not in known_outputs:
-            _refuse(f"output {output!r} not found in signature {name!r}; it has: {', '.join(known_outputs)}")
+            refuse(f"output {output!r} not found in signature {name!r}; it has: {', '.join(known_outputs)}")
         if output in request.output_filter[:position]:
-            _refuse(f"output {output!r} is asked for twice")
+            refuse(f"output {output!r} is asked for twice")
     return list(request.output_filter) or known_outputs
 
 
@@ -94,42 +94,42 @@ def _texts(request: predict_pb2.PredictRequest, name: str, model: LoadedModel) -
     expected = set(model.signatures[name].inputs)
     if len(request.inputs) != len(expected) or set(request.inputs) != expected:
         given = ", ".join(sorted(itertools.islice(request.inputs, QUOTED)))
-        _refuse(f"inputs {{{given}}} do not match signature {name!r}, which takes {{{', '.join(sorted(expected))}}}")
+        refuse(f"inputs {{{given}}} do not match signature {name!r}, which takes {{{', '.join(sorted(expected))}}}")
     tensor = request.inputs[next(iter(expected))]
     if tensor.dtype != types_pb2.DT_STRING:
         dtype = types_pb2.DataType.Name(tensor.dtype) if tensor.dtype in types_pb2.DataType.values() else tensor.dtype
-        _refuse(f"input 'text' must be DT_STRING, got {dtype}")
+        refuse(f"input 'text' must be DT_STRING, got {dtype}")
     return _values(tensor, _count(tensor.tensor_shape))
 
 
 def _count(shape: tensor_shape_pb2.TensorShapeProto) -> int:
     # Counted before anything is listed: a message of 32 MB has room for millions of dimensions, and of values below.
     if shape.unknown_rank:
-        _refuse("input 'text' must have shape [n], got an unknown rank")
+        refuse("input 'text' must have shape [n], got an unknown rank")
     if len(shape.dim) != 1 or shape.dim[0].size < 0:
         sizes = ", ".join(str(dim.size) for dim in shape.dim[:QUOTED])
-        _refuse(f"input 'text' must have shape [n], got [{sizes}{', ...' if len(shape.dim) > QUOTED else ''}]")
+        refuse(f"input 'text' must have shape [n], got [{sizes}{', ...' if len(shape.dim) > QUOTED else ''}]")
     count = int(shape.dim[0].size)
     if count > TEXTS_PER_REQUEST:
-        _refuse(f"{count} texts in one request; at most {TEXTS_PER_REQUEST} are taken")
+        refuse(f"{count} texts in one request; at most {TEXTS_PER_REQUEST} are taken")
     return count
 
 
 def _values(tensor: tensor_pb2.TensorProto, count: int) -> list[bytes]:
     if tensor.tensor_content:
-        _refuse("input 'text' has tensor_content: strings go into string_val")
+        refuse("input 'text' has tensor_content: strings go into string_val")
     given = len(tensor.string_val)
     longest = max(map(len, tensor.string_val), default=0)
     if longest > BYTES_PER_TEXT:
-        _refuse(f"a text of {longest} bytes; at most {BYTES_PER_TEXT} are taken, and far fewer are encoded")
+        refuse(f"a text of {longest} bytes; at most {BYTES_PER_TEXT} are taken, and far fewer are encoded")
     if given == count:
         return list(tensor.string_val)
     if given != 1:
-        _refuse(f"input 'text' has shape [{count}] but {given} values")
+        refuse(f"input 'text' has shape [{count}] but {given} values")
     # One value may stand for all, as in every tensor message, but not make a small message a huge one.
     (value,) = tensor.string_val
     if count * len(value) > BYTES_PER_REQUEST:
-        _refuse(f"{count} texts of {len(value)} bytes in one request; at most {BYTES_PER_REQUEST} bytes are taken")
+        refuse(f"{count} texts of {len(value)} bytes in one request; at most {BYTES_PER_REQUEST} bytes are taken")
     return [value] * count
 
 
@@ -149,7 +149,3 @@ def _tensor(values: NDArray[Any]) -> tensor_pb2.TensorProto:
 def _identify(spec: model_pb2.ModelSpec, name: str, number: int) -> None:
     spec.name = name
     spec.version.value = number
-
-
-def _refuse(message: str) -> NoReturn:
-    raise Failure(grpc.StatusCode.INVALID_ARGUMENT, message)

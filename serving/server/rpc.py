@@ -16,11 +16,10 @@ from tensorflow_serving.apis import get_model_metadata_pb2, get_model_status_pb2
 from model.errors import InputError
 from serving.server.metrics import Metrics
 from serving.server.models import Models
-from serving.server.predict import Predictor
+from serving.server.predict import BYTES_PER_REQUEST, Predictor, wanted
 from serving.server.status import Failure
 
 PREDICTION, MODEL = "tensorflow.serving.PredictionService", "tensorflow.serving.ModelService"
-MESSAGE_BYTES = 32 * 2**20
 # Characters of a status message. It travels as a header, up to 12 bytes a character, and clients take 8 kB of headers:
 # one that is too long reaches them as RESOURCE_EXHAUSTED, which they retry.
 DETAILS = 600
@@ -33,7 +32,7 @@ def create_server(models: Models, predictor: Predictor, metrics: Metrics) -> aio
     """Not started, and bound to no address yet."""
     server = aio.server(
         # Two servers must not share a port unnoticed.
-        options=[("grpc.so_reuseport", 0), ("grpc.max_receive_message_length", MESSAGE_BYTES),
+        options=[("grpc.so_reuseport", 0), ("grpc.max_receive_message_length", BYTES_PER_REQUEST),
                  ("grpc.max_send_message_length", -1)],
     )  # fmt: skip
 
@@ -105,17 +104,8 @@ class _Call:
 def model_status(
     models: Models, request: get_model_status_pb2.GetModelStatusRequest
 ) -> get_model_status_pb2.GetModelStatusResponse:
-    if not request.HasField("model_spec"):
-        raise Failure(grpc.StatusCode.INVALID_ARGUMENT, "the request has no model_spec: name the model in it")
-    spec = request.model_spec
-    choice = spec.WhichOneof("version_choice")
-    found = models.status(
-        spec.name,
-        spec.version.value if choice == "version" else None,
-        spec.version_label if choice == "version_label" else None,
-    )
     response = get_model_status_pb2.GetModelStatusResponse()
-    for version in found:
+    for version in models.status(*wanted(request)):
         status = response.model_version_status.add(version=version.version)
         status.state = get_model_status_pb2.ModelVersionStatus.State.Value(version.state)
         status.status.error_code = version.code.value[0]

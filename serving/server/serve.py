@@ -23,6 +23,7 @@ from serving.server.files import CORES, Batching
 from serving.server.metrics import Metrics
 from serving.server.models import Models
 from serving.server.options import Options
+from serving.server.ports import listen
 from serving.server.predict import Predictor
 from serving.server.rest import create_app
 from serving.server.rpc import MODEL, PREDICTION, create_server
@@ -112,12 +113,7 @@ def _rest_socket(options: Options) -> Iterator[socket.socket | None]:
     if options.rest_port is None:
         yield None
         return
-    try:
-        family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
-        listening = socket.create_server((options.host, options.rest_port), family=family)
-    except OSError as error:
-        raise InputError(f"--rest_api_port {options.rest_port} cannot be listened on: {error.strerror}") from error
-    with listening:
+    with listen("--rest_api_port", options.host, options.rest_port) as listening:
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # else every answer is held back for 40 ms
         yield listening
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 import grpc
 
 
@@ -14,3 +16,8 @@ class Failure(Exception):
 
     def __str__(self) -> str:
         return self.message
+
+
+def refuse(message: str) -> NoReturn:
+    """Ends a request for a mistake of whoever sent it."""
+    raise Failure(grpc.StatusCode.INVALID_ARGUMENT, message)

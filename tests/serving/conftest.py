@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from certificates import write_certificates
 from embedded import EmbeddedServer
 
 
@@ -37,3 +38,14 @@ def server(base):
     """Shared: tests must not change what it serves."""
     with EmbeddedServer(base) as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def certificates(tmp_path_factory):
+    return write_certificates(tmp_path_factory.mktemp("certificates"))
+
+
+@pytest.fixture(scope="session")
+def strangers(tmp_path_factory):
+    """Signed by an authority that nobody here knows."""
+    return write_certificates(tmp_path_factory.mktemp("strangers"))

@@ -7,7 +7,6 @@ from contextlib import closing, contextmanager
 
 import grpc
 import pytest
-from certificates import write_certificates
 
 from serving import channel
 from serving import wire_pb2 as wire
@@ -273,47 +272,37 @@ def test_times_are_above_zero(timeout, deadline):
 # TLS
 
 
-@pytest.fixture(scope="module")
-def files(tmp_path_factory):
-    return write_certificates(tmp_path_factory.mktemp("certificates"))
-
-
-@pytest.fixture(scope="module")
-def strangers(tmp_path_factory):
-    return write_certificates(tmp_path_factory.mktemp("strangers"))
-
-
-def server_credentials(files, mutual=False):
-    pair = (files.server_key.read_bytes(), files.server.read_bytes())
-    authority = files.authority.read_bytes() if mutual else None
+def server_credentials(certificates, mutual=False):
+    pair = (certificates.server_key.read_bytes(), certificates.server.read_bytes())
+    authority = certificates.authority.read_bytes() if mutual else None
     return grpc.ssl_server_credentials([pair], authority, mutual)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
-def test_tls_reaches_a_server_that_the_authority_vouches_for(files, host):
-    with served(Stub(), server_credentials(files)) as address:
-        with endpoint(address.replace("127.0.0.1", host), tls=TlsFiles(str(files.authority))) as made:
+def test_tls_reaches_a_server_that_the_authority_vouches_for(certificates, host):
+    with served(Stub(), server_credentials(certificates)) as address:
+        with endpoint(address.replace("127.0.0.1", host), tls=TlsFiles(str(certificates.authority))) as made:
             assert made.predict(REQUEST).model_spec.name == "pause"
 
 
-def test_mutual_tls_reaches_a_server_that_asks_for_a_certificate(files):
-    tls = TlsFiles(str(files.authority), str(files.client), str(files.client_key))
-    with served(Stub(), server_credentials(files, mutual=True)) as address, endpoint(address, tls=tls) as made:
+def test_mutual_tls_reaches_a_server_that_asks_for_a_certificate(certificates):
+    tls = TlsFiles(str(certificates.authority), str(certificates.client), str(certificates.client_key))
+    with served(Stub(), server_credentials(certificates, mutual=True)) as address, endpoint(address, tls=tls) as made:
         assert made.predict(REQUEST).model_spec.name == "pause"
 
 
-def test_mutual_tls_lets_no_one_in_without_a_certificate_it_knows(files, strangers):
-    stub, authority = Stub(), str(files.authority)
-    with served(stub, server_credentials(files, mutual=True)) as address:
+def test_mutual_tls_lets_no_one_in_without_a_certificate_it_knows(certificates, strangers):
+    stub, authority = Stub(), str(certificates.authority)
+    with served(stub, server_credentials(certificates, mutual=True)) as address:
         for tls in (TlsFiles(authority), TlsFiles(authority, str(strangers.client), str(strangers.client_key)), None):
             with endpoint(address, deadline=0.3, tls=tls) as made, pytest.raises(ServingUnavailable, match="TLS"):
                 made.predict(REQUEST)
     assert stub.asked == 0
 
 
-def test_a_server_that_is_not_vouched_for_is_an_error_at_once(files, strangers):
+def test_a_server_that_is_not_vouched_for_is_an_error_at_once(certificates, strangers):
     began = time.monotonic()
-    with served(Stub(), server_credentials(files)) as address:
+    with served(Stub(), server_credentials(certificates)) as address:
         for tls in (TlsFiles(str(strangers.authority)), TlsFiles()):
             with endpoint(address, tls=tls) as made:
                 with pytest.raises(ServingUnavailable, match="do the TLS files fit"):
@@ -321,23 +310,30 @@ def test_a_server_that_is_not_vouched_for_is_an_error_at_once(files, strangers):
     assert time.monotonic() - began < 5
 
 
-def test_a_server_that_is_not_vouched_for_does_not_keep_the_next_one_from_being_asked(files, strangers):
-    tls = TlsFiles(str(files.authority))
-    with served(Stub(), server_credentials(strangers)) as first, served(Stub(), server_credentials(files)) as second:
+def test_a_server_that_is_not_vouched_for_does_not_keep_the_next_one_from_being_asked(certificates, strangers):
+    tls = TlsFiles(str(certificates.authority))
+    with (
+        served(Stub(), server_credentials(strangers)) as first,
+        served(Stub(), server_credentials(certificates)) as second,
+    ):
         with endpoint(first, second, tls=tls) as made:
             assert made.predict(REQUEST).model_spec.name == "pause"
 
 
 @pytest.mark.parametrize("role", ["authority", "certificate", "key"])
-def test_a_tls_file_that_is_missing_is_named(files, role, tmp_path):
-    names = {"authority": str(files.authority), "certificate": str(files.client), "key": str(files.client_key)}
+def test_a_tls_file_that_is_missing_is_named(certificates, role, tmp_path):
+    names = {
+        "authority": str(certificates.authority),
+        "certificate": str(certificates.client),
+        "key": str(certificates.client_key),
+    }
     missing = str(tmp_path / "nowhere.pem")
     with pytest.raises(AddressError, match=f"TLS file {missing} cannot be read: No such file"):
         Endpoint(["localhost:8500"], 1, 1, TlsFiles(**{**names, role: missing}))
 
 
-def test_a_tls_file_that_holds_something_else_is_named(files):
-    key, certificate = str(files.client_key), str(files.client)
+def test_a_tls_file_that_holds_something_else_is_named(certificates):
+    key, certificate = str(certificates.client_key), str(certificates.client)
     with pytest.raises(AddressError, match=f"{key} holds no CERTIFICATE in PEM format"):
         Endpoint(["localhost:8500"], 1, 1, TlsFiles(key))
     with pytest.raises(AddressError, match=f"{certificate} holds no PRIVATE KEY"):

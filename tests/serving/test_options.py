@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from certificates import write_certificates
 from commands import refusal
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -22,11 +21,6 @@ from serving.server.options import parse
 def base(tmp_path):
     (tmp_path / "pause" / "1").mkdir(parents=True)
     return tmp_path / "pause"
-
-
-@pytest.fixture(scope="module")
-def certificates(tmp_path_factory):
-    return write_certificates(tmp_path_factory.mktemp("certificates"))
 
 
 @pytest.fixture

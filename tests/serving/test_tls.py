@@ -2,24 +2,12 @@
 
 import numpy as np
 import pytest
-from certificates import write_certificates
 from embedded import EmbeddedServer
 
 from serving.channel import ServingUnavailable, TlsFiles
 from serving.client import EmbeddingClient
 
 TEXTS = ["bank loans", "beer ale lager", "car engine"]
-
-
-@pytest.fixture(scope="module")
-def files(tmp_path_factory):
-    return write_certificates(tmp_path_factory.mktemp("certificates"))
-
-
-@pytest.fixture(scope="module")
-def strangers(tmp_path_factory):
-    """Signed by an authority that nobody here knows."""
-    return write_certificates(tmp_path_factory.mktemp("strangers"))
 
 
 def start(base, config, **fields):
@@ -50,22 +38,30 @@ def let_in(server, tls) -> bool:
     return True
 
 
-def test_tls_lets_in_whoever_trusts_its_authority_and_nobody_in_the_clear(base, files, strangers, expected, tmp_path):
+def test_tls_lets_in_whoever_trusts_its_authority_and_nobody_in_the_clear(
+    base, certificates, strangers, expected, tmp_path
+):
     config = tmp_path / "ssl.config"
-    with start(base, config, server_key=f'"{files.server_key}"', server_cert=f'"{files.server}"') as server:
-        assert np.abs(embed(server, TlsFiles(str(files.authority))) - expected).max() < 1e-5
+    with start(
+        base, config, server_key=f'"{certificates.server_key}"', server_cert=f'"{certificates.server}"'
+    ) as server:
+        assert np.abs(embed(server, TlsFiles(str(certificates.authority))) - expected).max() < 1e-5
         for tls in (None, TlsFiles(str(strangers.authority))):
             assert not let_in(server, tls)
 
 
 def test_mutual_tls_lets_in_only_those_whose_certificate_its_authority_signed(
-    base, files, strangers, expected, tmp_path
+    base, certificates, strangers, expected, tmp_path
 ):
-    fields = {"server_key": files.server_key, "server_cert": files.server, "custom_ca": files.authority}
+    fields = {
+        "server_key": certificates.server_key,
+        "server_cert": certificates.server,
+        "custom_ca": certificates.authority,
+    }
     written = {name: f'"{path}"' for name, path in fields.items()}
-    authority = str(files.authority)
+    authority = str(certificates.authority)
     with start(base, tmp_path / "ssl.config", **written, client_verify="true") as server:
-        known = TlsFiles(authority, str(files.client), str(files.client_key))
+        known = TlsFiles(authority, str(certificates.client), str(certificates.client_key))
         assert np.abs(embed(server, known) - expected).max() < 1e-5
         for tls in (None, TlsFiles(authority), TlsFiles(authority, str(strangers.client), str(strangers.client_key))):
             assert not let_in(server, tls)
