@@ -84,10 +84,6 @@ class Server:
         self.address = f"127.0.0.1:{self.port}"
         self._server.start()
 
-    def kill(self):
-        """Breaks every connection; requests under way are not waited for."""
-        self._server.stop(None)
-
     def stop(self):
         self._server.stop(None).wait()
         self._pool.shutdown()
@@ -368,29 +364,6 @@ def test_parts_that_wait_to_be_sent_again_end_with_the_one_that_failed_for_good(
             thread.join(5)
         assert embed_threads() == []
     assert len(servicer.sent) == 4
-
-
-def test_a_server_that_is_killed_and_comes_back_during_a_call_costs_nothing_but_time(start, servicer, monkeypatch):
-    busy, waiting, release = threading.Event(), threading.Semaphore(0), threading.Event()
-    monkeypatch.setattr(channel.random, "uniform", lambda low, high: waiting.release() or low)
-
-    def react(texts, context):
-        if len(servicer.sent) > 3:
-            busy.set()
-            release.wait(30)
-
-    servicer.react = react
-    server, texts = start(), long_texts(10)
-    with EmbeddingClient([server.address], deadline=60) as client, ThreadPoolExecutor(1) as pool:
-        call = pool.submit(client.embed, texts)
-        assert busy.wait(10)
-        server.kill()
-        assert waiting.acquire(timeout=10)  # a request has failed, and waits to be sent again
-        release.set()
-        start(port=server.port)
-        vectors, fingerprints = call.result(30)
-    np.testing.assert_array_equal(vectors, expected(texts))
-    assert fingerprints == [CONTRACT.fingerprint] * len(texts)
 
 
 def test_mutual_tls_goes_from_the_client_to_the_channel(start, tmp_path):
