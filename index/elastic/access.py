@@ -1,0 +1,95 @@
+"""From an address and the environment to a client of Elasticsearch. Secrets are never part of an address: those are
+shown in logs, consoles and error messages."""
+
+from __future__ import annotations
+
+import os
+import re
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from elasticsearch import Elasticsearch
+
+from index.errors import IndexUnusable
+
+PORT = 9200
+REQUEST_SECONDS = 60.0
+ADVICE = "set PAUSE_ES_API_KEY, or PAUSE_ES_USER and PAUSE_ES_PASSWORD"
+# What Elasticsearch takes as a name, less what our own ending needs.
+_ALIAS = re.compile(r"[a-z0-9][a-z0-9._-]{0,199}")
+
+
+@dataclass(frozen=True)
+class Address:
+    """`https://one:9200,two:9200/alias`; a path before the alias is that of a proxy."""
+
+    hosts: tuple[str, ...]
+    alias: str
+
+    @classmethod
+    def parse(cls, url: str) -> Address:
+        scheme, _, rest = url.partition("://")
+        places, _, path = rest.partition("/")
+        prefix, _, alias = path.strip("/").rpartition("/")
+        if "@" in places:
+            raise IndexUnusable(f"{scheme}://…@{places.rpartition('@')[2]} has a password in it; {ADVICE} instead")
+        if not _ALIAS.fullmatch(alias):
+            raise IndexUnusable(
+                f"{url} names no index: give http(s)://host:9200/alias, the alias in a-z, 0-9, '.', '_' and '-'"
+            )
+        try:
+            hosts = tuple(_host(scheme, place, prefix) for place in places.split(","))
+        except ValueError as error:
+            raise IndexUnusable(f"{url} is not the address of an index: {error}") from error
+        return cls(hosts, alias)
+
+
+def _host(scheme: str, place: str, prefix: str) -> str:
+    parts = urlsplit(f"{scheme}://{place}")
+    if not parts.hostname or parts.query or parts.fragment:
+        raise ValueError(f"{place!r} is not host:port")
+    name = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    return f"{scheme}://{name}:{parts.port or PORT}{f'/{prefix}' if prefix else ''}"
+
+
+@dataclass(frozen=True)
+class Access:
+    """Who asks, and which authority to believe."""
+
+    api_key: str = field(default="", repr=False)
+    user: str = ""
+    password: str = field(default="", repr=False)
+    authority: str = ""  # PEM file
+
+    def __post_init__(self) -> None:
+        if self.api_key and self.user:
+            raise IndexUnusable("PAUSE_ES_API_KEY and PAUSE_ES_USER are both set; keep one of them")
+        if bool(self.user) != bool(self.password):
+            raise IndexUnusable("PAUSE_ES_USER and PAUSE_ES_PASSWORD go together; one of them is not set")
+        if self.authority and not Path(self.authority).is_file():
+            raise IndexUnusable(f"PAUSE_ES_CA names {self.authority!r}, which is not a file of PEM certificates")
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Access:
+        names = ("PAUSE_ES_API_KEY", "PAUSE_ES_USER", "PAUSE_ES_PASSWORD", "PAUSE_ES_CA")
+        return cls(*(environment.get(name, "") for name in names))
+
+
+def connect(address: Address, access: Access) -> Elasticsearch:
+    """Nothing is sent yet. The client never tries again by itself: it would do so at once, without a pause."""
+    options: dict[str, Any] = {}
+    if access.authority and address.hosts[0].startswith("https:"):
+        options["ssl_context"] = ssl.create_default_context(cafile=access.authority)
+    return Elasticsearch(
+        list(address.hosts),
+        api_key=access.api_key or None,
+        basic_auth=(access.user, access.password) if access.user else None,
+        request_timeout=REQUEST_SECONDS,
+        max_retries=0,
+        retry_on_status=(),
+        **options,
+    )

@@ -1,0 +1,56 @@
+"""Answers from what Elasticsearch found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from index.base import Hit, Status
+from index.document import Document, Vector
+from index.elastic.mapping import to_document
+from index.elastic.places import Place
+
+
+def by_cosine(found: Any) -> list[Hit]:
+    """Elasticsearch scores must not be negative: a cosine is (1 + cosine) / 2 there."""
+    return _ordered((to_document(hit["_id"], hit["_source"]), 2 * hit["_score"] - 1) for hit in found["hits"]["hits"])
+
+
+def by_words(found: Any) -> list[Hit]:
+    return _ordered((to_document(hit["_id"], hit["_source"]), hit["_score"]) for hit in found["hits"]["hits"])
+
+
+def nearest(pages: Iterable[list[dict[str, Any]]], query: Vector, k: int) -> list[Hit]:
+    """The k best of all, keeping no more than them and a page."""
+    unit, best = query / np.linalg.norm(query), list[Hit]()
+    for page in pages:
+        documents = [to_document(hit["_id"], hit["_source"]) for hit in page]
+        vectors = np.stack([one.embedding for one in documents if one.embedding is not None])  # [n, d]; all have one
+        cosines = vectors @ unit / np.linalg.norm(vectors, axis=1)
+        bare = (replace(one, embedding=None) for one in documents)
+        best = _ordered([*((hit.document, hit.score) for hit in best), *zip(bare, cosines.tolist(), strict=True)])[:k]
+    return best
+
+
+def status(place: Place, found: Any, size: int) -> Status:
+    total, counts, newest = found["hits"]["total"]["value"], found["aggregations"], found["hits"]["hits"]
+    tombstones, written = counts["tombstones"]["doc_count"], counts["newest_write"]["value"]
+    return Status(
+        model=place.spec.model,
+        dimension=place.spec.dimension,
+        physical=place.name,
+        created_at=place.meta["created_at"],
+        live=total - tombstones,
+        tombstones=tombstones,
+        newest_version=newest[0]["_source"]["version"] if newest else None,
+        newest_write=None if written is None else round(written),
+        bytes=size,
+        vectors=f"approximate, {place.kind}",
+    )
+
+
+def _ordered(found: Iterable[tuple[Document, float]]) -> list[Hit]:
+    return sorted((Hit(document, score) for document, score in found), key=lambda hit: (-hit.score, hit.document.id))

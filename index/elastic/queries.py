@@ -1,0 +1,103 @@
+"""Questions to Elasticsearch: pure functions to what the search endpoint takes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from index.document import FILTERABLE, Filters, Vector
+from index.elastic.mapping import COLUMNS, OVERSAMPLE
+from index.elastic.words import START_LENGTH, query_words
+
+# As deep as Elasticsearch looks, whether by words (index.max_result_window) or by vectors (num_candidates).
+DEEPEST = 10_000
+# Vectors looked at on the way through the graph, of which the best k are answered. Fewer than so many companies
+# that match are all compared.
+CANDIDATES = 200
+NAME_COUNTS = 2
+_NOT_DELETED = {"term": {"deleted": False}}
+
+
+def matching(filters: Filters) -> dict[str, Any]:
+    """Live companies that the filters let through."""
+    required: list[dict[str, Any]] = [_NOT_DELETED]
+    for name in FILTERABLE:
+        if getattr(filters, name):
+            required.append({"terms": {name: list(getattr(filters, name))}})
+    query: dict[str, Any] = {"filter": required}
+    if filters.exclude_ids:
+        query["must_not"] = [{"ids": {"values": list(filters.exclude_ids)}}]
+    return {"bool": query}
+
+
+def nearest(vector: Vector, k: int, filters: Filters, kind: str) -> dict[str, Any]:
+    k = min(k, DEEPEST)
+    knn = {
+        "field": "embedding",
+        "query_vector": vector.tolist(),
+        "k": k,
+        "num_candidates": min(DEEPEST, max(CANDIDATES, 2 * k)),
+        "filter": matching(filters),
+        "rescore_vector": {"oversample": OVERSAMPLE[kind]},
+    }
+    return {"knn": knn, "size": k, "_source": COLUMNS, "track_total_hits": False}
+
+
+def by_words(text: str, k: int, filters: Filters) -> dict[str, Any] | None:
+    """None where there is no word to look for."""
+    asked = query_words(text)
+    if not asked:
+        return None
+    fields = [f"name_words^{NAME_COUNTS}", "description_words"]
+    match = {"multi_match": {"query": asked, "fields": fields, "type": "most_fields", "analyzer": "whitespace"}}
+    query = {"bool": {"must": [match], "filter": [matching(filters)]}}
+    return {"query": query, "size": min(k, DEEPEST), "_source": COLUMNS, "track_total_hits": False}
+
+
+def named_like(typed: str, k: int) -> dict[str, Any]:
+    """`typed` is folded. Names that begin so score higher than those with a later word that does."""
+    typed = typed[:START_LENGTH]
+    begins = {"constant_score": {"filter": {"prefix": {"name_folded": {"value": typed}}}, "boost": 1.0}}
+    query = {"filter": [_NOT_DELETED, {"prefix": {"name_starts": {"value": typed}}}], "should": [begins]}
+    order = [{"_score": "desc"}, {"name_length": "asc"}, {"name_folded": "asc"}]
+    return {
+        "query": {"bool": query},
+        "sort": order,
+        "size": min(k, DEEPEST),
+        "_source": ["name"],
+        "track_total_hits": False,
+    }
+
+
+def facets(filters: Filters, top: int) -> dict[str, Any]:
+    order = [{"_count": "desc"}, {"_key": "asc"}]
+    counts = {name: {"terms": {"field": name, "size": top, "order": order, "exclude": [""]}} for name in FILTERABLE}
+    return {"query": matching(filters), "size": 0, "aggs": counts, "track_total_hits": False}
+
+
+def totals() -> dict[str, Any]:
+    """How many, how many of them tombstones, and the newest: by sorting, since aggregations round to 53 bits."""
+    aggregations = {
+        "tombstones": {"filter": {"term": {"deleted": True}}},
+        "newest_write": {"max": {"field": "indexed_at"}},
+    }
+    order = [{"version": "desc"}]
+    return {"size": 1, "sort": order, "_source": ["version"], "aggs": aggregations, "track_total_hits": True}
+
+
+def everything(tombstones: bool) -> dict[str, Any]:
+    return {"match_all": {}} if tombstones else matching(Filters())
+
+
+def old_tombstones(before: int) -> dict[str, Any]:
+    return {"bool": {"filter": [{"term": {"deleted": True}}, {"range": {"indexed_at": {"lt": before}}}]}}
+
+
+def page(query: dict[str, Any], size: int, columns: list[str] | bool) -> dict[str, Any]:
+    """One of a walk over all that a point in time holds, in the order that costs least."""
+    return {
+        "query": query,
+        "size": min(size, DEEPEST),
+        "_source": columns,
+        "sort": ["_shard_doc"],
+        "track_total_hits": False,
+    }

@@ -1,0 +1,193 @@
+"""What Elasticsearch is told and asked, without a server."""
+
+import numpy as np
+import pytest
+from companies import MODEL, company, vector
+
+from index.base import Spec
+from index.document import Document, Filters
+from index.elastic import queries
+from index.elastic.access import Access, Address
+from index.elastic.loads import LEASE_SECONDS, joined, left
+from index.elastic.mapping import mappings, pack, to_document, to_known, to_source, unpack, vector_kind
+from index.elastic.words import QUERY_WORDS, query_words, starts, telling_words, words
+from index.errors import IndexUnusable
+from index.settle import describe
+
+SPEC = Spec(MODEL, 384)
+
+# mapping
+
+
+def test_a_field_that_is_not_in_the_mapping_is_refused_and_every_field_written_is_in_it():
+    told = mappings(SPEC, 7)
+    assert told["dynamic"] == "strict"
+    assert set(to_source(company("a"), 1)) == set(told["properties"])
+    assert set(to_source(Document.tombstone("a", 1), 1)) < set(told["properties"])
+
+
+def test_the_mapping_says_which_model_made_the_vectors():
+    told = mappings(SPEC, 7)
+    assert told["_meta"] == {"model": MODEL, "dimension": 384, "created_at": 7, "vectors": "int8_hnsw"}
+    assert told["properties"]["embedding"]["dims"] == 384
+
+
+@pytest.mark.parametrize(
+    ("dimension", "companies", "kind"),
+    [(384, 0, "int8_hnsw"), (384, 1_999_999, "int8_hnsw"), (384, 2_000_000, "bbq_hnsw"), (32, 9_000_000, "int8_hnsw")],
+)
+def test_vectors_are_kept_by_a_bit_a_number_where_there_are_many(dimension, companies, kind):
+    assert vector_kind(dimension, companies) == kind
+    told = mappings(Spec(MODEL, dimension), 1, companies)
+    assert told["properties"]["embedding"]["index_options"] == {"type": kind}
+
+
+def test_a_vector_is_packed_highest_byte_first():
+    # 1.0 is 3f800000: bytes 3f 80 00 00, in base64 P4AAAA==
+    assert pack(vector(1)) == "P4AAAA=="
+
+
+def test_a_vector_comes_back_bit_for_bit_packed_or_not():
+    numbers = np.random.default_rng(1).normal(size=384).astype(np.float32)
+    for stored in (pack(numbers), numbers.tolist()):
+        assert unpack(stored).dtype == np.float32 and unpack(stored).tobytes() == numbers.tobytes()
+
+
+@pytest.mark.parametrize("document", [company("a", 3, tags=("x", "y")), Document.tombstone("a", 5)])
+def test_a_document_survives_the_way_there_and_back(document):
+    source = to_source(document, 0)
+    assert to_document("a", source) == document
+    assert to_known(source) == describe(document)
+
+
+# queries
+
+
+def test_filters_are_any_of_the_values_and_all_of_the_fields_of_what_is_not_deleted():
+    assert queries.matching(Filters(sector=("a", "b"), tags=("t",), exclude_ids=("x",))) == {
+        "bool": {
+            "filter": [{"term": {"deleted": False}}, {"terms": {"sector": ["a", "b"]}}, {"terms": {"tags": ["t"]}}],
+            "must_not": [{"ids": {"values": ["x"]}}],
+        }
+    }
+
+
+@pytest.mark.parametrize(("k", "size", "candidates"), [(10, 10, 200), (500, 500, 1000), (99_999, 10_000, 10_000)])
+def test_more_is_looked_at_than_answered_within_what_the_server_allows(k, size, candidates):
+    asked = queries.nearest(vector(1, 0), k, Filters(), "int8_hnsw")
+    assert (asked["size"], asked["knn"]["k"], asked["knn"]["num_candidates"]) == (size, size, candidates)
+
+
+def test_what_the_coarse_ranking_found_is_put_in_order_by_full_vectors():
+    for kind, oversample in (("int8_hnsw", 2.0), ("bbq_hnsw", 3.0)):
+        assert queries.nearest(vector(1, 0), 5, Filters(), kind)["knn"]["rescore_vector"] == {"oversample": oversample}
+
+
+def test_a_text_without_words_is_not_asked_for():
+    assert queries.by_words(" - \0 ", 5, Filters()) is None
+
+
+# words
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Étoile MOTORS", "etoile motor"),
+        ("companies' glass, gas and bus", "company glass gas and bus"),
+        ("Macy's trees", "macy tree"),
+        ("businesses, boxes and shoes", "business box and shoe"),
+        ("3D-printing_R&D", "3d printing r d"),
+        ("日本 beer", "日 本 beer"),
+        ("\0 \ud800 ...", ""),
+    ],
+)
+def test_words_are_folded_and_singular(text, expected):
+    assert " ".join(words(text)) == expected
+
+
+def test_stop_words_stay_in_names_alone():
+    assert words("The It Company") == ["the", "it", "company"]
+    assert telling_words("The It Company") == ["company"]
+
+
+def test_a_long_query_keeps_its_first_words_once_each():
+    text = " ".join(f"w{number}" for number in range(1000))
+    assert len(query_words(f"w0 w0 {text}").split()) == QUERY_WORDS
+
+
+def test_a_name_starts_at_each_of_its_words():
+    assert starts("  Étoile  du Nord") == ["etoile du nord", "du nord", "nord"]
+
+
+# loads
+
+
+def test_settings_from_before_are_those_the_first_loader_found():
+    note = joined(None, {"refresh_interval": "5s", "number_of_replicas": "2"}, "a", 100)
+    note = joined(note, {"refresh_interval": "-1", "number_of_replicas": "0"}, "b", 110)
+    assert note["was"] == {"refresh_interval": "5s", "number_of_replicas": "2", "auto_expand_replicas": None}
+    assert note["loaders"] == {"a": 100 + LEASE_SECONDS, "b": 110 + LEASE_SECONDS}
+
+
+def test_the_last_loader_to_leave_is_the_last_that_lives():
+    note = joined(joined(None, {}, "dead", 0), {}, "alive", 100)
+    assert left(note, "other", 101)["loaders"].keys() == {"dead", "alive"}
+    assert left(note, "other", LEASE_SECONDS + 1)["loaders"].keys() == {"alive"}
+    assert left(note, "alive", LEASE_SECONDS + 1) is None
+
+
+# addresses
+
+
+@pytest.mark.parametrize(
+    ("url", "hosts", "alias"),
+    [
+        ("http://h:9201/companies", ("http://h:9201",), "companies"),
+        ("https://a,b:1/x-1", ("https://a:9200", "https://b:1"), "x-1"),
+        ("https://h:443/proxy/es/x/", ("https://h:443/proxy/es",), "x"),
+        ("http://[::1]:9200/x", ("http://[::1]:9200",), "x"),
+    ],
+)
+def test_an_address_names_hosts_and_an_alias(url, hosts, alias):
+    assert Address.parse(url) == Address(hosts, alias)
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("http://h:9200", "names no index"),
+        ("http://h:9200/Big", "names no index"),
+        ("http://h:9200/x?y=1", "names no index"),
+        ("http://h:port/x", "not the address"),
+        ("http:///x", "not host:port"),
+        ("http://a:1,,b:2/x", "not host:port"),
+    ],
+)
+def test_an_address_of_another_form_is_refused(url, said):
+    with pytest.raises(IndexUnusable, match=said):
+        Address.parse(url)
+
+
+def test_a_password_in_an_address_is_refused_and_not_repeated():
+    with pytest.raises(IndexUnusable, match="PAUSE_ES_USER") as refusal:
+        Address.parse("https://me:hunter2@h:9200/x")
+    assert "hunter2" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("environment", "said"),
+    [
+        ({"PAUSE_ES_USER": "u"}, "go together"),
+        ({"PAUSE_ES_PASSWORD": "p"}, "go together"),
+        ({"PAUSE_ES_API_KEY": "k", "PAUSE_ES_USER": "u", "PAUSE_ES_PASSWORD": "p"}, "keep one"),
+        ({"PAUSE_ES_CA": "nowhere.pem"}, "'nowhere.pem'"),
+    ],
+)
+def test_half_an_access_is_refused(environment, said):
+    with pytest.raises(IndexUnusable, match=said):
+        Access.from_environment(environment)
+
+
+def test_secrets_are_not_shown():
+    assert "hunter2" not in repr(Access(user="u", password="hunter2")) + repr(Access(api_key="hunter2"))
