@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import IO, NamedTuple
 from urllib.parse import unquote, urlsplit
 
+from model.contract import Contract
 from model.errors import ExportError, InputError
 from model.export import EXTRA, FACTS, WITHDRAWN, take_number
 
@@ -82,6 +83,15 @@ class Base(ABC):
     def incomplete(self, version: int) -> str | None:
         """As the function of that name, without fetching more than the list of files."""
         return _lack(self.files(version), lambda: self._read(f"{self._folder(version)}/{FACTS_FILE}"))
+
+    def newest(self) -> int | None:
+        """Of the complete versions, which are those that are served."""
+        return next((version for version in reversed(self.versions()) if not self.incomplete(version)), None)
+
+    def contract(self, version: int) -> Contract:
+        """What the model of a complete version promises."""
+        facts = json.loads(self._read(f"{self._folder(version)}/{FACTS_FILE}"))
+        return Contract.from_json(json.dumps(facts["contract"]))
 
     def withdraw(self, version: int) -> None:
         """Takes a version out of the sight of servers and keeps it under a name that is no number."""

@@ -1,0 +1,92 @@
+"""The pipeline between its ends: arrivals in, companies in the index, dead letters out.
+
+The names of the steps are what `--update` recognises a running job by: change none of them.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import apache_beam as beam
+
+from pipelines.arrival import Arrival
+from pipelines.company import Columns, Company
+from pipelines.dead_letter import DeadLetter
+from pipelines.services import Services
+from pipelines.steps import DEAD, Batch, Encode, Parse, SkipUnchanged, Write
+
+SHARDS = 8  # of a stream: each fills batches of its own, and has all versions of a company
+
+
+@dataclass(frozen=True)
+class Work:
+    """What the steps between the ends need to know."""
+
+    services: Services
+    columns: Columns
+    started: int  # microseconds
+    batch_size: int = 512
+    in_flight: int = 3
+    max_wait: float | None = None  # seconds until a batch goes as it is; None batches within bundles, for files
+
+
+class IndexCompanies(beam.PTransform[beam.PCollection[Arrival], beam.PCollection[DeadLetter]]):
+    """PCollection of Arrival -> PCollection of DeadLetter."""
+
+    def __init__(self, work: Work):
+        super().__init__()
+        self._work = work
+
+    def expand(self, arrivals: beam.PCollection[Arrival]) -> beam.PCollection[DeadLetter]:
+        work = self._work
+        parsed = arrivals | "Parse" >> beam.ParDo(Parse(work.columns, work.started)).with_outputs(DEAD, main="good")
+        batches = parsed.good | "Batch" >> (_Bundles(work) if work.max_wait is None else _Stream(work))
+        tasks = batches | "SkipUnchanged" >> _step(SkipUnchanged(work.services))
+        encoded = tasks.good | "Encode" >> _step(Encode(work.services, work.in_flight))
+        written = encoded.good | "Write" >> _step(Write(work.services))
+        ends = (parsed[DEAD], tasks[DEAD], encoded[DEAD], written[DEAD])
+        letters: beam.PCollection[DeadLetter] = ends | "Dead" >> beam.Flatten()
+        return letters
+
+
+def _step(step: beam.DoFn) -> Any:
+    return beam.ParDo(step).with_outputs(DEAD, main="good")
+
+
+class _Bundles(beam.PTransform[beam.PCollection[Company], beam.PCollection[list[Company]]]):
+    def __init__(self, work: Work):
+        super().__init__()
+        self._work = work
+
+    def expand(self, companies: beam.PCollection[Company]) -> beam.PCollection[list[Company]]:
+        batches: beam.PCollection[list[Company]] = companies | "InBundle" >> beam.ParDo(Batch(self._work.batch_size))
+        return batches
+
+
+class _Stream(beam.PTransform[beam.PCollection[Company], beam.PCollection[list[Company]]]):
+    """A stream's bundles may hold one message each: batches gather in the runner's state, which outlives a worker."""
+
+    def __init__(self, work: Work):
+        super().__init__()
+        self._work = work
+
+    def expand(self, companies: beam.PCollection[Company]) -> beam.PCollection[list[Company]]:
+        gather = beam.GroupIntoBatches(self._work.batch_size, max_buffering_duration_secs=self._work.max_wait)
+        batches: beam.PCollection[list[Company]] = (
+            companies
+            | "Shard" >> beam.Map(shard).with_output_types(tuple[int, Company])
+            | "Gather" >> gather
+            | "Values" >> beam.MapTuple(_values)
+        )
+        return batches
+
+
+def shard(company: Company) -> tuple[int, Company]:
+    return zlib.crc32(company.document.id.encode()) % SHARDS, company
+
+
+def _values(key: int, companies: Iterable[Company]) -> list[Company]:
+    return list(companies)
