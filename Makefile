@@ -9,6 +9,7 @@ READY := $(VENV)/ready
 UV_VERSION := 0.13.7
 PYTHON3 ?= $(shell command -v python3.11 || command -v python3)
 DATA ?= ../shared/data
+INDEX ?= lance
 export KERAS_BACKEND := tensorflow
 
 help: ## this list
@@ -29,8 +30,8 @@ lock: $(READY) ## requirements.lock from setup.py
 	$(VENV)/bin/uv pip compile --quiet setup.py pyproject.toml --all-extras --python-version 3.11 --no-header \
 		--no-annotate --no-emit-index-url --no-emit-find-links --output-file requirements.lock
 
-demo: $(READY) ## everything from nothing: train on examples/, export, serve, ask
-	@$(PYTHON) -m infra.demo
+demo: $(READY) ## everything from nothing: train on examples/, export, encode, ask; INDEX=elasticsearch for a real one
+	@$(PYTHON) -m infra.demo --index $(INDEX)
 
 check: $(READY) ## ruff and mypy
 	@$(VENV)/bin/ruff check .

@@ -1,4 +1,4 @@
-"""The main job from nothing: train on examples/, export, serve, ask for the nearest companies. `make demo` runs it."""
+"""The main job from nothing: train on examples/, export, encode into an index, ask it. `make demo` runs it."""
 
 from __future__ import annotations
 
@@ -8,37 +8,45 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 
-import numpy as np
-
+from index.base import Hit
+from index.errors import IndexMissing
+from index.open import open_index
+from infra.local.elasticsearch import Elasticsearch
 from model import train
+from model.command import Parser
 from model.config import TrainConfig
-from model.data import read_companies
 from model.errors import InputError, RunError
-from model.export import EXTRA, FACTS
 from model.prepare import prepare
 from model.run import Run
-from serving.client import EmbeddingClient
-from serving.embedded import EmbeddedServer
-from serving.storage import incomplete, open_base
+from pipelines.options import DEMO_INDEX, DEMO_MODEL, EXAMPLES
+from serving.storage import open_base
 
-BUILD = Path("build/demo")
-COMPANIES, PAIRS = Path("examples/companies.jsonl"), Path("examples/pairs.tsv")
-RUN, BASE = BUILD / "model", BUILD / "serving" / "pause"
+RUN = Path("build/demo/model")
 TRAIN = [
-    *("--pairs", str(PAIRS), "--companies", str(COMPANIES), "--out", str(RUN)),
+    *("--pairs", "examples/pairs.tsv", "--companies", EXAMPLES, "--out", str(RUN)),
     *("--frozen", "--projection", "384", "--contrastive", "1", "--epochs", "30", "--dev", "10%"),
 ]
 ASKED = ("spotify", "ryanair", "nvidia")
+WORDS = "cheap flights in Europe"
 NEAREST = 5
 
 
-def main() -> int:
+def main(argv: list[str] | None = None) -> int:
+    arguments = parser().parse_args(argv)
+    with ExitStack() as servers:
+        return run(url_of(arguments.index, servers))
+
+
+def run(index: Callable[[], str]) -> int:
     steps: list[tuple[str, Callable[[], None]]] = [
         ("train on examples/", train_unless_there),
         ("export a SavedModel", export_unless_there),
-        ("serve it, encode examples/, ask", serve_and_ask),
+        ("encode examples/ into the index", lambda: encode(index())),
+        ("ask the index", lambda: ask(index())),
     ]
     began, took = time.monotonic(), []
     for title, step in steps:
@@ -56,8 +64,21 @@ def main() -> int:
     print("\n== done")
     for title, seconds in took:
         print(f"{seconds:7.1f} s  {title}")
-    print(f"{time.monotonic() - began:7.1f} s  in all; the model is in {RUN}, its SavedModel in {latest_version()}")
+    print(f"{time.monotonic() - began:7.1f} s  in all; the model is in {RUN}, its SavedModel in {DEMO_MODEL}")
     return 0
+
+
+def url_of(kind: str, servers: ExitStack) -> Callable[[], str]:
+    """The index's address; the first to ask for that of an Elasticsearch starts it."""
+
+    @cache
+    def address() -> str:
+        if kind == "lance":
+            return DEMO_INDEX
+        print("$ python -m infra.local up elasticsearch", flush=True)
+        return f"{servers.enter_context(Elasticsearch()).address}/companies"
+
+    return address
 
 
 def command(module: str, *arguments: str) -> None:
@@ -77,42 +98,60 @@ def train_unless_there() -> None:
 
 def export_unless_there() -> None:
     trained = json.loads((RUN / "metrics.json").read_text())["fingerprint"]
-    version = latest_version()
-    if version and not incomplete(version) and facts(version)["contract"]["fingerprint"] == trained:
-        print(f"{version} holds this model already")
+    base = open_base(DEMO_MODEL)
+    version = base.newest()
+    if version is not None and base.contract(version).fingerprint == trained:
+        print(f"{base.location(version)} holds this model already")
         return
-    command("model.export", "--model", str(RUN), "--to", str(BASE))
+    command("model.export", "--model", str(RUN), "--to", DEMO_MODEL)
 
 
-def latest_version() -> Path | None:
-    versions = open_base(str(BASE)).versions()
-    return BASE / str(versions[-1]) if versions else None
+def encode(index: str) -> None:
+    """The server is started by the pipeline for as long as it needs one: not at all where nothing changed."""
+    where = [] if index == DEMO_INDEX else ["--index", index]
+    if holds_another_model(index):
+        command("pipelines.reindex", *where)
+    command("pipelines.encode", "--runner=DirectRunner", *where)
 
 
-def facts(version: Path) -> dict:
-    return json.loads((version / EXTRA / FACTS).read_text())
+def holds_another_model(index: str) -> bool:
+    base = open_base(DEMO_MODEL)
+    newest = base.newest()
+    try:
+        return newest is not None and open_index(index).spec().model != base.contract(newest).fingerprint
+    except IndexMissing:
+        return False
 
 
-def serve_and_ask() -> None:
-    """Only the endpoint and the contract it states are used here, as by any other client."""
-    companies = list(read_companies(COMPANIES).values())
-    # Compiling takes longer than these few texts.
-    flags = ("--model_base_path", str(BASE), "--xla_cpu_compilation_enabled=false")
-    print(f"$ python -m serving.server {' '.join(flags)}", flush=True)
-    with EmbeddedServer(*flags) as server, EmbeddingClient([server.address]) as client:
-        recipe = client.contract().recipe
-        began = time.monotonic()
-        vectors, fingerprints = client.embed([recipe.render(company) for company in companies])
-        took = time.monotonic() - began
-        print(f"{len(companies)} companies encoded by model {fingerprints[0]} at {server.address} in {took:.1f} s")
-    place = {company["id"]: row for row, company in enumerate(companies)}
-    for asked in ASKED:
-        cosines = vectors @ vectors[place[asked]]
-        cosines[place[asked]] = -np.inf
-        print(f"\nlike {companies[place[asked]]['name']}:")
-        for row in np.argsort(-cosines)[:NEAREST]:
-            company = companies[row]
-            print(f"  {cosines[row]:.3f}  {company['name']} ({company.get('industry', 'industry unknown')})")
+def ask(index: str) -> None:
+    companies = open_index(index)
+    companies.refresh()
+    for id in ASKED:
+        print(f"like {companies.get(id).name}:")
+        show(companies.nearest_to(id, NEAREST))
+    print(f"with the words {WORDS!r}:")
+    show(companies.search(WORDS, NEAREST))
+
+
+def show(hits: list[Hit]) -> None:
+    for hit in hits:
+        company = hit.document
+        print(f"  {hit.score:6.3f}  {company.name} ({company.industry or 'industry unknown'})")
+
+
+def parser() -> Parser:
+    made = Parser(
+        prog="python -m infra.demo",
+        description="The main job from nothing, in build/demo; what is there already is not done again.",
+        epilog="example:\n  python -m infra.demo --index elasticsearch",
+    )
+    made.add_argument(
+        "--index",
+        choices=["lance", "elasticsearch"],
+        default="lance",
+        help="where the vectors go: into the embedded index (default), or a real Elasticsearch started for the run",
+    )
+    return made
 
 
 if __name__ == "__main__":
