@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import signal
 import sys
 import time
 from typing import Any
@@ -21,7 +22,10 @@ from pipelines.options import DIRECT, Options
 from pipelines.progress import shown
 from pipelines.services import Services
 from pipelines.sources import ReadFiles, ReadMessages, Replay, WatchFiles
-from pipelines.tally import Summary
+from pipelines.tally import Summary, here
+
+SHARDS = 8  # of a stream on other machines
+DRAIN_SECONDS = 30.0  # of an interrupted stream
 
 
 class JobFailed(Exception):
@@ -46,6 +50,8 @@ def build(options: Options, services: Services) -> beam.Pipeline:
         batch_size=options.batch_size,
         in_flight=options.in_flight,
         max_wait=options.max_wait if options.reads_messages else None,
+        # The direct runner has one thread for all: batches of several shards would wait for each other.
+        shards=1 if options.is_local else SHARDS,
     )
     arrivals = pipeline | "Read" >> _source(options)
     if options.replay:
@@ -89,11 +95,30 @@ def _finish(result: PipelineResult, options: Options) -> Summary | None:
         return None
     try:
         state = result.wait_until_finish()
+    except KeyboardInterrupt:
+        if not options.is_streaming:
+            raise
+        return _interrupted(result)
     except (RuntimeError, InputError) as error:
         raise JobFailed(f"the job failed: {_reason(error)}") from error
     if state != PipelineState.DONE:
         raise JobFailed(f"the job ended as {state}; the runner's log says why")
-    summary = Summary.of(result)
+    return _balanced(Summary.of(result))
+
+
+def _interrupted(result: PipelineResult) -> Summary:
+    """A stream has no end but this one: what has been read is waited for, unless more and more comes in.
+
+    Counted here: a step's metrics stay those of its first bundle on the direct runner's stream (Beam 2.77).
+    """
+    deadline = time.monotonic() + DRAIN_SECONDS
+    while time.monotonic() < deadline and not Summary(here()).adds_up:
+        time.sleep(0.1)
+    result.cancel()
+    return _balanced(Summary(here()))
+
+
+def _balanced(summary: Summary) -> Summary:
     if not summary.adds_up:
         raise JobFailed(f"records are unaccounted for: {summary}")
     return summary
@@ -119,11 +144,15 @@ def main(argv: list[str] | None = None) -> int:
             if summary.counts.get("bad") or summary.counts.get("dead"):
                 print(f"dead letters are in {options.dead_letters}")
 
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # both ways of ending a run are one
     try:
         return answer(work)
     except JobFailed as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("interrupted; the same command goes on from here", file=sys.stderr)
+        return 130
 
 
 if __name__ == "__main__":

@@ -18,8 +18,6 @@ from pipelines.dead_letter import DeadLetter
 from pipelines.services import Services
 from pipelines.steps import DEAD, Batch, Encode, Parse, SkipUnchanged, Write
 
-SHARDS = 8  # of a stream: each fills batches of its own, and has all versions of a company
-
 
 @dataclass(frozen=True)
 class Work:
@@ -31,6 +29,7 @@ class Work:
     batch_size: int = 512
     in_flight: int = 3
     max_wait: float | None = None  # seconds until a batch goes as it is; None batches within bundles, for files
+    shards: int = 1  # of a stream: each fills batches of its own, and has all versions of a company
 
 
 class IndexCompanies(beam.PTransform[beam.PCollection[Arrival], beam.PCollection[DeadLetter]]):
@@ -77,15 +76,15 @@ class _Stream(beam.PTransform[beam.PCollection[Company], beam.PCollection[list[C
         gather = beam.GroupIntoBatches(self._work.batch_size, max_buffering_duration_secs=self._work.max_wait)
         batches: beam.PCollection[list[Company]] = (
             companies
-            | "Shard" >> beam.Map(shard).with_output_types(tuple[int, Company])
+            | "Shard" >> beam.Map(shard, self._work.shards).with_output_types(tuple[int, Company])
             | "Gather" >> gather
             | "Values" >> beam.MapTuple(_values)
         )
         return batches
 
 
-def shard(company: Company) -> tuple[int, Company]:
-    return zlib.crc32(company.document.id.encode()) % SHARDS, company
+def shard(company: Company, shards: int) -> tuple[int, Company]:
+    return zlib.crc32(company.document.id.encode()) % shards, company
 
 
 def _values(key: int, companies: Iterable[Company]) -> list[Company]:
