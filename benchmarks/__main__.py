@@ -8,11 +8,17 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import reproduce, serving, train
+from benchmarks import encode, index, reproduce, serving, train
 from benchmarks.data import DEFAULT, write_result
 from model.command import Parser, answer
 
-BENCHMARKS: dict[str, Callable[..., dict]] = {"reproduce": reproduce.run, "serving": serving.run, "train": train.run}
+BENCHMARKS: dict[str, Callable[..., dict]] = {
+    "encode": encode.run,
+    "index": index.run,
+    "reproduce": reproduce.run,
+    "serving": serving.run,
+    "train": train.run,
+}
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -31,6 +37,14 @@ def _parser() -> Parser:
         epilog="example:\n  python -m benchmarks train --data ../shared/data",
     )
     names = parser.add_subparsers(dest="name", required=True, metavar="NAME")
+    one = names.add_parser("encode", parents=[common], help="the pipeline against the bare encoder and Beam's own")
+    one.add_argument("--rounds", type=_count, default=encode.ROUNDS, help="(default: %(default)s)")
+    one.add_argument("--texts", type=_count, default=encode.TEXTS, help="in each round (default: %(default)s)")
+    one.add_argument("--peers", type=Path, default=serving.PEERS, help="their environment (default: %(default)s)")
+    one = names.add_parser("index", parents=[common], help="writing against parallel_bulk, and what searches find")
+    one.add_argument("--rounds", type=_count, default=index.ROUNDS, help="(default: %(default)s)")
+    one.add_argument("--documents", type=_count, help="of so many listed companies (default: all)")
+    one.add_argument("--vectors", type=Path, help="theirs as .npy, in order (default: encoded once, and kept)")
     names.add_parser("reproduce", parents=[common], help="the paper's tables and the company figures")
     one = names.add_parser("serving", parents=[common], help="the embedded server against the same model in process")
     one.add_argument("--rounds", type=_count, default=serving.ROUNDS, help="(default: %(default)s)")

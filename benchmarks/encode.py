@@ -1,0 +1,130 @@
+"""The whole pipeline, from a file to a searchable index, against the bare encoder and against Beam's own transforms.
+
+Seconds of the pipeline and of MLTransform are those of their jobs, from the first look at the input until all that was
+written can be found; Python's start and imports are left out, as they are of the encoders in process. Of the models,
+MLTransform alone loads its own within the job.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.cluster import Cluster
+from benchmarks.contestant import Contestant
+from benchmarks.data import BUILD, need
+from benchmarks.jobs import BATCH_SIZES, Input, MLTransform, Pipeline, new_directory, quarter
+from benchmarks.peers import interpreter
+from benchmarks.rounds import alternate, row
+from benchmarks.server import Server
+from benchmarks.serving import COMPILED, ENCODER, PEERS, SEED, base_encoder, check_agreement, exported
+from index.base import Spec
+from model.config import BASE_ENCODER, MAX_TOKENS
+from model.data import read_companies
+from serving.client import EmbeddingClient
+
+FOLDER = BUILD / "encode"
+ROUNDS, TEXTS = 3, 5000
+LANCE, ELASTIC = "pipeline into LanceDB", "pipeline into Elasticsearch"
+BEAM = "MLTransform into Elasticsearch"
+BARS = {
+    (LANCE, ENCODER): 0.85,
+    (LANCE, COMPILED): 0.85,
+    (ELASTIC, ENCODER): 0.75,
+    (ELASTIC, COMPILED): 0.75,
+    (ELASTIC, BEAM): 1.3,
+}
+AGAIN = 20.0  # times faster, at least, when nothing has changed
+FOUR_TIMES, MEMORY = 4.2, 1.1  # at most, of the seconds and of the peak memory, for four times the companies
+
+
+def run(data: Path, rounds: int = ROUNDS, texts: int = TEXTS, peers: Path = PEERS) -> dict:
+    (listed,) = need(data, "companies/listed.jsonl.gz")
+    python, version = interpreter(peers), exported()
+    companies = draw(listed, texts)
+    whole = Input.write(FOLDER / "companies.jsonl", companies)
+    fewer = Input.write(FOLDER / "quarter.jsonl", quarter(companies))
+    with Server(version.parent) as server, Cluster() as cluster:
+        with EmbeddingClient([server.address]) as client:
+            contract = client.contract()
+            print(f"encoding {texts:,} texts once to warm up", file=sys.stderr)
+            expected, _ = client.embed(company["description"] for company in companies)
+        made = partial(Pipeline, server.address, whole, fewer, folder=FOLDER)
+        pipelines: dict[str, Pipeline] = {
+            LANCE: made(lambda: new_directory(FOLDER / "index")),
+            ELASTIC: made(lambda: cluster.new("pipeline")),
+        }
+        spec = Spec(contract.fingerprint, contract.dimension)
+        beam = MLTransform(python, base_encoder(), cluster, spec, FOLDER)
+        vectors = dict(zip((company["id"] for company in companies), expected, strict=True))
+        best = fastest_batch(beam, fewer, partial(check_written, cluster, fewer, vectors))
+        with in_process(version, whole, expected) as encoders:
+            seconds = alternate({**encoders, **pipelines, BEAM: partial(beam, whole, best)}, rounds)
+    return ratios(len(whole), seconds, pipelines)
+
+
+def draw(listed: Path, count: int) -> list[dict]:
+    """No text twice: the server would be sent it once only."""
+    distinct = {company["description"]: company for company in read_companies(listed).values()}
+    companies = list(distinct.values())
+    rows = np.random.default_rng(SEED).permutation(len(companies))[:count]
+    return [companies[row] for row in rows]
+
+
+@contextmanager
+def in_process(version: Path, whole: Input, expected: np.ndarray) -> Iterator[dict[str, Callable[[], float]]]:
+    """Loaded, warmed up by all texts, and found to make the server's vectors."""
+    file = FOLDER / "texts.json"
+    file.write_text(json.dumps([company["description"] for company in whole.companies]), encoding="utf-8")
+    command = [sys.executable, "-m", "benchmarks.in_process"]
+    named = {ENCODER: ("encoder", BASE_ENCODER), COMPILED: ("compiled", str(version))}
+    with ExitStack() as stack:
+        ready: dict[str, Callable[[], float]] = {}
+        for name, (kind, model) in named.items():
+            words = [*command, kind, model, str(MAX_TOKENS)]
+            one = stack.enter_context(Contestant(words, file, FOLDER / f"{kind}.log"))
+            one.run(0)
+            check_agreement(name, expected, one.vectors())
+            print(f"{name} is ready", file=sys.stderr)
+            ready[name] = partial(one.run, 0)
+        yield ready
+
+
+def fastest_batch(beam: Callable[..., float], some: Input, look: Callable[[str], object]) -> int:
+    """The size that it is fastest with on a quarter of the texts."""
+    taken = {size: beam(some, size, look) for size in BATCH_SIZES}
+    best = min(taken, key=taken.__getitem__)
+    print(f"{BEAM} is ready, fastest in batches of {best or 'its own choice'}", file=sys.stderr)
+    return best
+
+
+def check_written(cluster: Cluster, written: Input, vectors: Mapping[str, np.ndarray], index: str) -> None:
+    ids = [company["id"] for company in written.companies]
+    check_agreement(BEAM, np.stack([vectors[id] for id in ids]), cluster.vectors(index, ids))
+
+
+def ratios(count: int, seconds: Mapping[str, np.ndarray], pipelines: Mapping[str, Pipeline]) -> dict:
+    rates = {name: count / taken for name, taken in seconds.items()}
+    result = {
+        f"{ours} / {other}": row("texts/s", rates[ours], rates[other], bar) for (ours, other), bar in BARS.items()
+    }
+    for name, runs in pipelines.items():
+        first, again, few = (
+            {figure: [getattr(run, figure) for run in some] for figure in ("seconds", "wall", "peak")}
+            for some in (runs.first, runs.again, runs.quarters)
+        )
+        # Beside the jobs' own seconds, for whoever counts from pressing Enter.
+        whole = count / np.array(first["wall"])
+        result |= {
+            f"{name}, start and imports too / {ENCODER}": row("texts/s", whole, rates[ENCODER]),
+            f"{name}, first run / nothing changed": row("s", first["seconds"], again["seconds"], least=AGAIN),
+            f"{name}, time of all / of a quarter": row("s", first["seconds"], few["seconds"], most=FOUR_TIMES),
+            f"{name}, memory of all / of a quarter": row("MB", first["peak"], few["peak"], most=MEMORY),
+        }
+    return result
