@@ -38,6 +38,7 @@ class Company:
 
     document: Document
     source: str
+    timed: bool = True  # its version is its own or its message's, not that of whoever happened to read it
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,8 @@ class Parse(beam.DoFn):
             fields, unknown = (SAME_NAMES if element.mapped else self._columns).fields(row)
             count("unknown_fields", unknown)
             version = self._started if element.time is None else element.time
-            yield Company(parse(fields, version, now), element.source)
+            timed = element.time is not None or bool(fields.get("updated_at"))
+            yield Company(parse(fields, version, now), element.source, timed)
         except BadRecord as error:
             count("bad")
             yield TaggedOutput(DEAD, of_raw(element.record, "parse", str(error), element.source, now))

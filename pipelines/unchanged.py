@@ -36,17 +36,20 @@ def newest(companies: Iterable[Company]) -> list[Company]:
 def plan(
     company: Company, known: Mapping[str, Known], recipe: TextRecipe, model: str
 ) -> Task | Literal["stale", "unchanged"]:
+    """What is newer and otherwise the same still moves the version on, so that nothing older can come between; only
+    a record without a time of its own claims no more than what the index says already."""
     document, stored = company.document, known.get(company.document.id)
     if stored and stored.version >= document.version:
         return "stale" if stored.version > document.version else "unchanged"
     if document.deleted:
-        return Task(document, company.source)
+        return "unchanged" if stored and stored.deleted and not company.timed else Task(document, company.source)
     text = text_of(document, recipe)
     document = replace(document, model=model, text_hash=text_hash(text))
     if not keeps_vector(document, stored):
         return Task(document, company.source, text)
     assert stored is not None
-    return Task(document, company.source, moves_on=stored.fields_hash == document.fields_hash)
+    same = stored.fields_hash == document.fields_hash
+    return "unchanged" if same and not company.timed else Task(document, company.source, moves_on=same)
 
 
 def text_of(document: Document, recipe: TextRecipe) -> str:

@@ -3,20 +3,19 @@
 import json
 import random
 import signal
-import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from google.cloud import pubsub
 from place import Place
 from real_servers import running
+from waiting import wait_until
 
 from infra.local.pubsub import PubSub
 
 COMPANIES, VERSIONS, DUPLICATES, BAD = 1_000, 4, 990, 10
 PROJECT = "pause-test"
 FIRST = datetime(2024, 5, 1, tzinfo=UTC)
-SECONDS = 240.0
 
 
 @pytest.fixture
@@ -70,18 +69,3 @@ def wanted() -> dict[str, str]:
 
 def found(place: Place) -> dict[str, str]:
     return {one.id: one.description for batch in place.index.scan() for one in batch}
-
-
-def wait_until(true, run) -> None:
-    from model.errors import InputError
-
-    end = time.monotonic() + SECONDS
-    while time.monotonic() < end:
-        assert run.poll() is None, run.communicate()
-        try:
-            if true():
-                return
-        except InputError:
-            pass  # no index yet
-        time.sleep(0.2)
-    raise AssertionError("not in time")

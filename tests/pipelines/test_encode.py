@@ -43,13 +43,20 @@ def test_a_second_run_encodes_nothing(place, encoder):
     assert len(encoder.texts) == 300
 
 
-def test_records_without_a_time_move_on_to_the_newer_run_unencoded(place, encoder):
-    path = place.file(*(company(i) for i in range(20)))
+def test_records_without_a_time_are_left_alone_where_they_are_the_same(place, encoder):
+    path = place.file(*(company(i) for i in range(20)), {"id": "gone", "deleted": True})
     place.run(path)
-    before = place.index.known(["3"])["3"].version
-    assert place.run(path) == {"read": 20, "unchanged": 20}
-    assert place.index.known(["3"])["3"].version > before
-    assert len(encoder.texts) == 20
+    before = state(place.index)
+    assert place.run(path) == {"read": 21, "unchanged": 21}
+    assert (state(place.index), len(encoder.texts)) == (before, 20)
+
+
+def test_a_newer_time_moves_the_version_on_unencoded(place, encoder):
+    place.run(place.file(company("a", updated_at="2024-05-01T12:00:00Z")))
+    assert place.run(place.file(company("a", updated_at="2024-05-03T12:00:00Z"))) == {"read": 1, "unchanged": 1}
+    between = company("a", description="Old news", updated_at="2024-05-02T12:00:00Z")
+    assert place.run(place.file(between)) == {"read": 1, "stale": 1}
+    assert (place.index.get("a").description, len(encoder.texts)) == ("Makes a", 1)
 
 
 def test_changed_fields_around_an_unchanged_text_are_updated_unencoded(place, encoder):
