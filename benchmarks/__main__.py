@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import encode, index, reproduce, serving, train
+from benchmarks import encode, index, reproduce, serving, stream, train
 from benchmarks.data import DEFAULT, write_result
 from model.command import Parser, answer
 
@@ -17,6 +17,7 @@ BENCHMARKS: dict[str, Callable[..., dict]] = {
     "index": index.run,
     "reproduce": reproduce.run,
     "serving": serving.run,
+    "stream": stream.run,
     "train": train.run,
 }
 
@@ -50,6 +51,8 @@ def _parser() -> Parser:
     one.add_argument("--rounds", type=_count, default=serving.ROUNDS, help="(default: %(default)s)")
     one.add_argument("--texts", type=_count, default=serving.TEXTS, help="in each round (default: %(default)s)")
     one.add_argument("--peers", type=Path, default=serving.PEERS, help="their environment (default: %(default)s)")
+    one = names.add_parser("stream", parents=[common], help="from a published message to a company that can be found")
+    one.add_argument("--messages", type=_count, default=stream.MESSAGES, help="(default: %(default)s)")
     names.add_parser("train", parents=[common], help="training speed against the public reference's way of feeding")
     return parser
 

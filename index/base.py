@@ -129,6 +129,10 @@ class Index(ABC):
     def rollback(self) -> str:
         """The address answers from the index before again; its physical name."""
 
+    @abstractmethod
+    def former(self) -> Index | None:
+        """The index that `rollback` would go back to; it stays that one, whatever the address answers from later."""
+
     # reading
 
     @abstractmethod

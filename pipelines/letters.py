@@ -23,14 +23,14 @@ class WriteDeadLetters(beam.PTransform[beam.PCollection[DeadLetter], Any]):
 
     def expand(self, letters: beam.PCollection[DeadLetter]) -> Any:
         if not TOPIC.fullmatch(self._to):
-            return letters | "Files" >> beam.ParDo(_Files(self._to))
+            return letters | "Files" >> beam.ParDo(LetterFiles(self._to))
         from apache_beam.io.gcp.pubsub import WriteToPubSub
 
         lines = letters | "Json" >> beam.Map(DeadLetter.to_json).with_output_types(bytes)
         return lines | "Publish" >> WriteToPubSub(self._to)
 
 
-class _Files(beam.DoFn):
+class LetterFiles(beam.DoFn):
     """A file a bundle that has any: in its place before the bundle counts as done, in batch and stream alike."""
 
     def __init__(self, folder: str):

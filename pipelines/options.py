@@ -144,7 +144,7 @@ def _secret(text: str) -> tuple[str, str]:
     return match["variable"], match["name"]
 
 
-def _addresses(text: str) -> tuple[str, ...]:
+def addresses(text: str) -> tuple[str, ...]:
     return tuple(text.split(","))
 
 
@@ -164,7 +164,7 @@ def _parser() -> Parser:
     source("--subscription", metavar="S", help="projects/PROJECT/subscriptions/NAME")
     source("--topic", metavar="T", help="projects/PROJECT/topics/NAME; a subscription is made for the run")
     source("--replay", metavar="GLOB|S", help="dead letters, put right, in files or from a subscription")
-    add("--serving", type=_addresses, default=(), metavar="HOST:PORT,...", help="gRPC; default: started for the run")
+    add("--serving", type=addresses, default=(), metavar="HOST:PORT,...", help="gRPC; default: started for the run")
     add("--index", default=DEMO_INDEX, metavar="URL", help="a path or http(s)://host:9200/alias; %(default)s")
     add("--dead_letters", default=DEMO_DEAD_LETTERS, metavar="PATH|TOPIC", help="a folder or a topic; %(default)s")
     add("--columns", type=_columns, default=SAME_NAMES, metavar="id=cik,...", help="other names of the fields")

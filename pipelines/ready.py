@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 
 from apache_beam.io.filesystems import FileSystems
@@ -34,13 +34,18 @@ def input_bytes(pattern: str) -> int:
 def services(options: Options, size: int) -> tuple[Services, Index]:
     """How the job reaches an endpoint that answers and an index that fits it; `size` is the input's, in bytes."""
     provide(options.secrets)
-    if options.serving:
-        with connect(options.serving, ANSWER_SECONDS) as client:
-            found = Services(options.serving, options.index, client.contract(), options.secrets)
-    else:
-        own = OwnServer(DEMO_MODEL, compiled=options.is_streaming or size >= WORTH_COMPILING)
-        found = Services(own, options.index, own.contract(), options.secrets)
+    compiled = options.is_streaming or size >= WORTH_COMPILING
+    found = reach(options.serving, options.index, compiled, options.secrets)
     return found, found.created_index()
+
+
+def reach(serving: tuple[str, ...], index: str, compiled: bool, secrets: Mapping[str, str] | None = None) -> Services:
+    """By the addresses of an endpoint that answers, or by a server of our own."""
+    if serving:
+        with connect(serving, ANSWER_SECONDS) as client:
+            return Services(serving, index, client.contract(), secrets or {})
+    own = OwnServer(DEMO_MODEL, compiled)
+    return Services(own, index, own.contract(), secrets or {})
 
 
 @contextmanager

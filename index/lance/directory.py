@@ -41,11 +41,13 @@ class Directory:
 
     def go_back(self) -> str | None:
         """The table that was live before and is again, if there was one."""
-        _, *former = self._history()
-        if not former:
-            return None
-        self._keep(former)
-        return former[0]
+        former = self.former()
+        if former is not None:
+            self._keep(self._history()[1:])
+        return former
+
+    def former(self) -> str | None:
+        return next(iter(self._history()[1:]), None)
 
     def tables(self) -> list[str]:
         """Oldest first."""

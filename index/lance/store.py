@@ -128,6 +128,10 @@ class LanceIndex(Index):
             raise IndexUnusable(f"{self.url} has no index before {self._name()} to go back to")
         return former
 
+    def former(self) -> LanceIndex | None:
+        name = self._directory.former()
+        return LanceIndex(self.url, self._directory, name) if name else None
+
     # reading
 
     def spec(self) -> Spec:

@@ -449,6 +449,17 @@ def test_a_successor_begun_before_is_gone_on_with(index):
     assert index.successor(Spec("f" * 16, 3)).status().physical.endswith("-3")
 
 
+def test_the_former_index_can_be_read_beside_the_live_one(index):
+    put(index, company("a"))
+    assert index.former() is None
+    index.successor(Spec(OTHER_MODEL, 3)).go_live()
+    former = index.former()
+    assert (former.spec(), list(former.known("a"))) == (Spec(MODEL, DIMENSION), ["a"])
+    assert index.known("a") == {}
+    index.rollback()
+    assert index.former() is None and former.spec().model == MODEL
+
+
 def test_the_first_index_has_nothing_to_go_back_to(index):
     with pytest.raises(IndexUnusable, match="no index before"):
         index.rollback()
