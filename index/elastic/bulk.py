@@ -3,11 +3,12 @@ Elasticsearch itself lets the newest win."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import orjson
 from elasticsearch import ApiError, Elasticsearch
 
 from index.base import Outcome
@@ -15,37 +16,55 @@ from index.document import Document
 from index.elastic.mapping import to_source
 from index.elastic.patience import BUSY, Patience, reason
 
-BYTES = 5_000_000  # proxies refuse 10 MB, and beyond a few nothing is gained
-CONFLICT, TOO_LARGE = 409, 413
+BYTES = 5_000_000  # of a request; servers take 100 MB unless told otherwise, and proxies before them less
+DOCUMENTS, IN_FLIGHT = 128, 4  # Elasticsearch works on a request with one thread
+MALFORMED, CONFLICT, TOO_LARGE = 400, 409, 413
 _FIELD = re.compile(r'field(?:=| name )?\s*["\[](\w+)["\]]')
 
 
 class Bulk:
+    """Safe to share between threads."""
+
     def __init__(self, url: str, client: Elasticsearch):
         self._url, self._client = url, client
-        self._packed = True  # until the server turns out not to take vectors in base64, as before 9.3
+        self._packed = True  # until the server turns out not to take vectors in base64
+        self._pool = ThreadPoolExecutor(IN_FLIGHT, thread_name_prefix="bulk")
 
     def write(self, index: str, documents: Sequence[Document], written: int) -> dict[str, Outcome]:
         """By id; at most one document an id comes in."""
-        patience, outcomes, waiting = Patience(self._url), dict[str, Outcome](), list(documents)
-        while waiting:
+        # The first part is on its way while the next is being made: threads that make theirs side by side all end late.
+        sent = [
+            self._pool.submit(self._deliver, index, part, lines, written)
+            for part, lines in self._parts(documents, written)
+        ]
+        outcomes = dict[str, Outcome]()
+        for one in sent:
+            outcomes |= one.result()
+        return outcomes
+
+    def _deliver(self, index: str, part: list[Document], lines: list[bytes], written: int) -> dict[str, Outcome]:
+        patience, outcomes, documents = Patience(self._url), dict[str, Outcome](), {one.id: one for one in part}
+        plain = set[str]()  # tried with their vectors as numbers
+        while part:
             refused, busy = list[Document](), ""
-            for part, lines in self._parts(waiting, written):
-                for document, item in zip(part, self._send(index, part, lines, patience), strict=True):
-                    if item["status"] in BUSY:
-                        refused.append(document)
-                        busy = f"{item['status']} {reason(item.get('error'))}"
-                    elif self._unreadable(item):
-                        self._packed = False
-                        refused.append(document)
-                    else:
-                        outcomes[document.id] = _outcome(document, item)
-                        patience.progress()
-            waiting = refused
+            for document, item in zip(part, self._send(index, part, lines, patience), strict=True):
+                if item["status"] in BUSY:
+                    refused.append(document)
+                    busy = f"{item['status']} {reason(item.get('error'))}"
+                elif item["status"] == MALFORMED and self._packed and document.id not in plain:
+                    refused.append(document)
+                    plain.add(document.id)
+                else:
+                    outcomes[document.id] = _outcome(document, item)
+                    patience.progress()
+            if any(outcomes[id].status == "indexed" for id in plain & outcomes.keys()):
+                self._packed = False
+            part = refused
+            lines = [line for one in part for line in _lines(one, written, self._packed and one.id not in plain)]
             if busy:
                 patience.pause(busy)
         if patience.tested:
-            self._claim(index, outcomes, {one.id: one for one in documents}, written, patience)
+            self._claim(index, outcomes, documents, written, patience)
         return outcomes
 
     def delete(self, index: str, hits: Sequence[dict[str, Any]]) -> int:
@@ -58,22 +77,21 @@ class Bulk:
         answer = patience.ask(lambda: self._client.bulk(index=index, operations=operations))
         return sum(item["delete"]["status"] < 300 for item in answer["items"])
 
-    def _parts(self, documents: Sequence[Document], written: int) -> Iterator[tuple[list[Document], list[str]]]:
-        """Documents with their lines, as many as fit into one request."""
-        part, lines, size = list[Document](), list[str](), 0
+    def _parts(self, documents: Sequence[Document], written: int) -> Iterator[tuple[list[Document], list[bytes]]]:
+        """Documents with their lines, as many as go into one request."""
+        part, lines, size = list[Document](), list[bytes](), 0
         for document in documents:
-            action = {"index": {"_id": document.id, "version": document.version, "version_type": "external"}}
-            source = json.dumps(to_source(document, written, self._packed), separators=(",", ":"))
-            if part and size + len(source) > BYTES:
+            action, source = _lines(document, written, self._packed)
+            if part and (len(part) == DOCUMENTS or size + len(source) > BYTES):
                 yield part, lines
                 part, lines, size = [], [], 0
             part.append(document)
-            lines += [json.dumps(action), source]
+            lines += [action, source]
             size += len(source)
         if part:
             yield part, lines
 
-    def _send(self, index: str, part: Sequence[Document], lines: list[Any], patience: Patience) -> list[dict[str, Any]]:
+    def _send(self, index: str, part: list[Document], lines: list[Any], patience: Patience) -> list[dict[str, Any]]:
         """Status and error of each; what is too large together is sent in halves."""
         wanted = ["items.*.status", "items.*.error"]
         try:
@@ -88,10 +106,6 @@ class Bulk:
             return first + self._send(index, part[half:], lines[2 * half :], patience)
         return [item["index"] for item in answer["items"]]
 
-    def _unreadable(self, item: dict[str, Any]) -> bool:
-        """Vectors were looked at before they were sent: one that cannot be parsed means that base64 cannot."""
-        return self._packed and item["status"] == 400 and "[embedding]" in reason(item.get("error"))
-
     def _claim(
         self, index: str, outcomes: dict[str, Outcome], sent: dict[str, Document], written: int, patience: Patience
     ) -> None:
@@ -105,6 +119,11 @@ class Bulk:
             document, source = sent[found["_id"]], found.get("_source", {})
             if (source.get("version"), source.get("indexed_at")) == (document.version, written):
                 outcomes[document.id] = Outcome(document.id, "deleted" if document.deleted else "indexed")
+
+
+def _lines(document: Document, written: int, packed: bool) -> tuple[bytes, bytes]:
+    action = {"index": {"_id": document.id, "version": document.version, "version_type": "external"}}
+    return orjson.dumps(action), orjson.dumps(to_source(document, written, packed))
 
 
 def _outcome(document: Document, item: dict[str, Any]) -> Outcome:

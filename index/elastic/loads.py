@@ -1,11 +1,15 @@
 """An index while it is being loaded: no refreshing and no replicas, and the way back even when the load dies.
 
 Who loads is noted in the mapping's `_meta`, each with a time until which that holds, and with the settings from before.
-The last to leave restores them; so does whoever next opens an index whose loaders have all outlived their time.
+The last to leave restores them; so does whoever next opens or writes to an index whose loaders have all died: their
+time is over, or their process on this machine is gone.
 """
 
 from __future__ import annotations
 
+import os
+import platform
+import uuid
 from typing import Any
 
 from elasticsearch import Elasticsearch
@@ -18,6 +22,24 @@ RENEW_SECONDS = LEASE_SECONDS / 4
 WHILE_LOADING = {"refresh_interval": "-1", "number_of_replicas": 0, "auto_expand_replicas": "false"}
 
 
+def new_loader() -> str:
+    return f"{platform.node()}/{os.getpid()}/{uuid.uuid4().hex}"
+
+
+def is_gone(loader: str) -> bool:
+    """Only of a process of this machine can that be told."""
+    machine, number, _ = loader.split("/")
+    if machine != platform.node():
+        return False
+    try:
+        os.kill(int(number), 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:  # somebody else's, and there
+        pass
+    return False
+
+
 def joined(note: dict[str, Any] | None, settings: dict[str, Any], loader: str, now: float) -> dict[str, Any]:
     """The note with one loader more; the settings from before are those the first one found."""
     if note is None:
@@ -27,7 +49,8 @@ def joined(note: dict[str, Any] | None, settings: dict[str, Any], loader: str, n
 
 def left(note: dict[str, Any], loader: str, now: float) -> dict[str, Any] | None:
     """The note without that loader and without the dead; None when nobody is left."""
-    loaders = {name: until for name, until in note["loaders"].items() if name != loader and until > now}
+    others = {name: until for name, until in note["loaders"].items() if name != loader}
+    loaders = {name: until for name, until in others.items() if until > now and not is_gone(name)}
     return {**note, "loaders": loaders} if loaders else None
 
 
@@ -39,10 +62,10 @@ class Loads:
 
     def begin(self, loader: str, now: float) -> None:
         """Also renews. The note comes first: death between the two leaves a note too many, not one too few."""
+        settings = self._settings()  # before the note is looked for: what another loader sets comes after its note
         meta = self._meta()
-        first = "loading" not in meta
-        self._note(meta, joined(meta.get("loading"), self._settings() if first else {}, loader, now))
-        if first:
+        self._note(meta, joined(meta.get("loading"), settings, loader, now))
+        if "loading" not in meta:
             self._set(WHILE_LOADING)
 
     def end(self, loader: str, now: float) -> None:

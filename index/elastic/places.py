@@ -110,12 +110,15 @@ class Places:
 
     def go_back(self) -> str | None:
         """The index that was live before and is again, if there is one."""
+        live, before = self.live(), self.former()
+        if live and before:
+            self._move(live.name, before)
+        return before
+
+    def former(self) -> str | None:
         live = self.live()
         before = live.meta.get("before") if live else None
-        if live is None or before is None or self.at(before) is None:
-            return None
-        self._move(live.name, before)
-        return str(before)
+        return None if before is None or self.at(before) is None else str(before)
 
     def _move(self, former: str | None, name: str) -> None:
         """Refused by the server where another is live than `former`: there is one write index behind an alias."""

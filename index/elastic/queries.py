@@ -99,5 +99,6 @@ def page(query: dict[str, Any], size: int, columns: list[str] | bool) -> dict[st
         "size": min(size, DEEPEST),
         "_source": columns,
         "sort": ["_shard_doc"],
+        "seq_no_primary_term": True,
         "track_total_hits": False,
     }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,7 +15,7 @@ from index.document import EVERYTHING, FILTERABLE, Document, Filters, Vector, fo
 from index.elastic import answers, queries
 from index.elastic.access import Access, Address, connect
 from index.elastic.bulk import Bulk
-from index.elastic.loads import RENEW_SECONDS, Loads
+from index.elastic.loads import RENEW_SECONDS, Loads, left, new_loader
 from index.elastic.mapping import COLUMNS, KNOWN_COLUMNS, to_document, to_known
 from index.elastic.pages import by_id, walk
 from index.elastic.patience import SECONDS
@@ -46,7 +45,7 @@ def open_elastic(url: str, create: Spec | None) -> ElasticIndex:
     index = ElasticIndex(places)
     if create:
         index.require(create.model)
-    index.end_dead_loads()
+    index._tend_loads(index._place())
     places.patience = SECONDS
     return index
 
@@ -68,7 +67,7 @@ class ElasticIndex(Index):
         for model in {one.model for one in documents if not one.deleted}:
             if model != place.spec.model:
                 raise WrongModel(self.url, place.spec.model, model)
-        self._renew()
+        self._tend_loads(place)
         times = Counter(one.id for one in documents)
         # Versions are compared by the server; what is stored matters here only where it decides more than that.
         asked = [one.id for one in documents if times[one.id] > 1 or (one.embedding is None and not one.deleted)]
@@ -101,7 +100,7 @@ class ElasticIndex(Index):
 
     @contextmanager
     def loading(self) -> Iterator[None]:
-        loader, name = uuid.uuid4().hex, self._place().name
+        loader, name = new_loader(), self._place().name
         loads = Loads(self.url, self._client, name)
         loads.begin(loader, time.time())
         self._loads[loader] = (name, time.time())
@@ -112,16 +111,16 @@ class ElasticIndex(Index):
             loads.end(loader, time.time())
         self._places.ask(lambda: self._client.indices.refresh(index=name))
 
-    def end_dead_loads(self) -> None:
-        place = self._place()
-        if "loading" in place.meta:
-            Loads(self.url, self._client, place.name).end("", time.time())
-
-    def _renew(self) -> None:
+    def _tend_loads(self, place: Place) -> None:
+        """Says that its own go on, and ends those that have died."""
+        now = time.time()
         for loader, (name, since) in list(self._loads.items()):
-            if time.time() - since > RENEW_SECONDS:
-                Loads(self.url, self._client, name).begin(loader, time.time())
-                self._loads[loader] = (name, time.time())
+            if now - since > RENEW_SECONDS:
+                Loads(self.url, self._client, name).begin(loader, now)
+                self._loads[loader] = (name, now)
+        note = place.meta.get("loading")
+        if note and left(note, "", now) != note:
+            Loads(self.url, self._client, place.name).end("", now)
 
     # a new model without downtime
 
@@ -138,6 +137,10 @@ class ElasticIndex(Index):
         if former is None:
             raise IndexUnusable(f"{self.url} has no index before {self._place().name} to go back to")
         return former
+
+    def former(self) -> ElasticIndex | None:
+        name = self._places.former()
+        return ElasticIndex(self._places, name) if name else None
 
     # reading
 

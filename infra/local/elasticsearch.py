@@ -15,7 +15,8 @@ from infra.local.distribution import INSTEAD, fetch, find_java
 from infra.local.processes import NotStarted, Process, Unavailable, new_folder
 
 NOBODY = 65534
-# It refuses to be root. Rights over files stay: the project may lie in a folder that is root's alone.
+# It refuses to be root. The right over all files stays, for it and for what access(2) says: the project may lie in a
+# folder that is root's alone.
 NOT_ROOT = (
     "setpriv",
     f"--reuid={NOBODY}",
@@ -23,6 +24,7 @@ NOT_ROOT = (
     "--clear-groups",
     "--inh-caps=+dac_override",
     "--ambient-caps=+dac_override",
+    "--securebits=+no_setuid_fixup",
 )
 
 

@@ -15,6 +15,7 @@ from index.errors import IndexMissing, IndexUnusable, WrongModel
 from index.open import open_index
 
 SPEC = Spec(MODEL, DIMENSION)
+KILLED = "another-machine/1/a"
 
 
 @pytest.fixture
@@ -61,10 +62,34 @@ def test_a_load_that_fails_gives_both_back(index):
 def test_what_a_dead_load_left_is_put_right_by_who_opens_next(index, url):
     before = settings(index)
     loads = Loads(url, index._client, index.status().physical)
-    loads.begin("killed", time.time() - LEASE_SECONDS - 1)
+    loads.begin(KILLED, time.time() - LEASE_SECONDS - 1)
     assert settings(index) == ("-1", "0") != before
     assert settings(open_index(url)) == before
     assert "loading" not in index._place().meta
+
+
+def test_what_a_dead_load_left_is_put_right_by_who_writes_next(index, url):
+    before = settings(index)
+    Loads(url, index._client, index.status().physical).begin(KILLED, time.time() - LEASE_SECONDS - 1)
+    assert settings(index) != before
+    index.write([company("a")])
+    assert settings(index) == before
+
+
+def test_a_load_after_one_that_died_ends_for_both(index, url):
+    before = settings(index)
+    Loads(url, index._client, index.status().physical).begin(KILLED, time.time() - LEASE_SECONDS - 1)
+    with index.loading():
+        assert settings(index) == ("-1", "0")
+    assert settings(index) == before
+
+
+def test_what_is_written_is_found_within_seconds_without_a_refresh(index):
+    written = time.monotonic()
+    index.write([company("a")])
+    while not index.search("company", 1) and time.monotonic() - written < 20:
+        time.sleep(0.05)
+    assert time.monotonic() - written < 5  # a second, on a machine with nothing else to do
 
 
 def test_a_load_under_way_is_left_alone_by_who_opens_and_restored_by_the_last(index, url):

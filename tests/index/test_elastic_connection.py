@@ -174,8 +174,10 @@ def test_documents_the_server_is_too_busy_for_are_sent_again_alone():
 def test_a_conflict_is_stale_and_a_mapping_error_names_its_field():
     conflict = {"index": {"status": 409, "error": {"reason": "version conflict"}}}
     error = {"reason": "failed to parse field [sector] of type [keyword]", "caused_by": {"reason": "too long"}}
-    with Script(MAPPING, MAPPING, MAPPING, bulk(conflict, {"index": {"status": 400, "error": error}})) as server:
+    refused = {"index": {"status": 400, "error": error}}
+    with Script(MAPPING, MAPPING, MAPPING, bulk(conflict, refused), bulk(refused)) as server:
         stale, failed = open_index(server.url).write([company("a"), company("b")])
+    assert written(server) == [["a", "b"], ["b"]]  # once more with the vector in numbers
     assert (stale.status, failed.status) == ("stale", "failed")
     assert failed.reason == "sector: failed to parse field [sector] of type [keyword]: too long"
 
@@ -206,4 +208,4 @@ def test_large_documents_are_parted_before_they_are_sent(monkeypatch):
     with Script(MAPPING, MAPPING, MAPPING, bulk(DONE)) as server:
         documents = [company(id, description="x" * 2000) for id in "abc"]
         assert statuses(open_index(server.url).write(documents)) == ["indexed"] * 3
-    assert written(server) == [["a"], ["b"], ["c"]]
+    assert sorted(written(server)) == [["a"], ["b"], ["c"]]

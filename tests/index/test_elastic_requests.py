@@ -1,5 +1,10 @@
 """What Elasticsearch is told and asked, without a server."""
 
+import platform
+import random
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from companies import MODEL, company, vector
@@ -8,7 +13,7 @@ from index.base import Spec
 from index.document import Document, Filters
 from index.elastic import queries
 from index.elastic.access import Access, Address
-from index.elastic.loads import LEASE_SECONDS, joined, left
+from index.elastic.loads import LEASE_SECONDS, joined, left, new_loader
 from index.elastic.mapping import mappings, pack, to_document, to_known, to_source, unpack, vector_kind
 from index.elastic.words import QUERY_WORDS, query_words, starts, telling_words, words
 from index.errors import IndexUnusable
@@ -79,7 +84,7 @@ def test_more_is_looked_at_than_answered_within_what_the_server_allows(k, size, 
 
 
 def test_what_the_coarse_ranking_found_is_put_in_order_by_full_vectors():
-    for kind, oversample in (("int8_hnsw", 2.0), ("bbq_hnsw", 3.0)):
+    for kind, oversample in (("int8_hnsw", 2.0), ("bbq_hnsw", 8.0)):
         assert queries.nearest(vector(1, 0), 5, Filters(), kind)["knn"]["rescore_vector"] == {"oversample": oversample}
 
 
@@ -95,7 +100,7 @@ def test_a_text_without_words_is_not_asked_for():
     [
         ("Étoile MOTORS", "etoile motor"),
         ("companies' glass, gas and bus", "company glass gas and bus"),
-        ("Macy's trees", "macy tree"),
+        ("Macy's trees, Macy\u2019s trees", "macy tree macy tree"),
         ("businesses, boxes and shoes", "business box and shoe"),
         ("3D-printing_R&D", "3d printing r d"),
         ("日本 beer", "日 本 beer"),
@@ -104,6 +109,13 @@ def test_a_text_without_words_is_not_asked_for():
 )
 def test_words_are_folded_and_singular(text, expected):
     assert " ".join(words(text)) == expected
+
+
+def test_a_plain_text_is_cut_as_any_other():
+    chance = random.Random(4)
+    for _ in range(2000):
+        text = "".join(chance.choices("abS''_-.& 1\n\0", k=12))
+        assert words(text) == words(f"{text} ж")[:-1]
 
 
 def test_stop_words_stay_in_names_alone():
@@ -122,19 +134,29 @@ def test_a_name_starts_at_each_of_its_words():
 
 # loads
 
+ELSEWHERE, THERE = "another-machine/1/a", "another-machine/1/b"
+
 
 def test_settings_from_before_are_those_the_first_loader_found():
-    note = joined(None, {"refresh_interval": "5s", "number_of_replicas": "2"}, "a", 100)
-    note = joined(note, {"refresh_interval": "-1", "number_of_replicas": "0"}, "b", 110)
+    note = joined(None, {"refresh_interval": "5s", "number_of_replicas": "2"}, ELSEWHERE, 100)
+    note = joined(note, {"refresh_interval": "-1", "number_of_replicas": "0"}, THERE, 110)
     assert note["was"] == {"refresh_interval": "5s", "number_of_replicas": "2", "auto_expand_replicas": None}
-    assert note["loaders"] == {"a": 100 + LEASE_SECONDS, "b": 110 + LEASE_SECONDS}
+    assert note["loaders"] == {ELSEWHERE: 100 + LEASE_SECONDS, THERE: 110 + LEASE_SECONDS}
 
 
 def test_the_last_loader_to_leave_is_the_last_that_lives():
-    note = joined(joined(None, {}, "dead", 0), {}, "alive", 100)
-    assert left(note, "other", 101)["loaders"].keys() == {"dead", "alive"}
-    assert left(note, "other", LEASE_SECONDS + 1)["loaders"].keys() == {"alive"}
-    assert left(note, "alive", LEASE_SECONDS + 1) is None
+    note = joined(joined(None, {}, ELSEWHERE, 0), {}, THERE, 100)
+    assert left(note, "", 101) == note
+    assert left(note, "", LEASE_SECONDS + 1)["loaders"].keys() == {THERE}
+    assert left(note, THERE, LEASE_SECONDS + 1) is None
+
+
+def test_a_loader_of_this_machine_whose_process_is_gone_is_dead_at_once():
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    alive, dead = new_loader(), f"{platform.node()}/{ended.pid}/a"
+    note = joined(joined(None, {}, dead, 100), {}, alive, 100)
+    assert left(note, "", 101)["loaders"].keys() == {alive}
 
 
 # addresses
