@@ -7,6 +7,7 @@ WORKER = [
     "elasticsearch==9.5.1",
     "grpcio==1.85.1",
     "lancedb==0.40.0",
+    "orjson==3.13.0",
     "protobuf==6.33.6",
     "pyarrow==25.0.1",
 ]
@@ -29,7 +30,6 @@ TRAIN = [
 SERVE = [
     "cryptography==50.0.2",
     "grpcio-health-checking==1.81.1",
-    "orjson==3.13.0",
     "prometheus-client==0.26.0",
     "starlette==1.10.0",
     "uvicorn==0.54.0",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections import deque
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +18,14 @@ from index.base import Index, Spec
 from index.document import Document
 from index.elastic.mapping import to_source
 from index.open import open_index
+from pipelines.graph import Work
 
-BATCH = 512  # `pipelines.encode --batch_size`, unless told otherwise
+BATCH = Work.batch_size
 THREADS, CHUNK = 4, 500  # parallel_bulk's own
 
 
 class Sink:
-    """Ours. The index stays until the next load of it, for whoever wants to search it."""
+    """Ours, in batches as the pipeline writes them. The index stays until the next load, for whoever searches it."""
 
     def __init__(self, url: str, spec: Spec, documents: Sequence[Document], drop: Callable[[], object]):
         self._url, self._spec, self._documents, self._drop = url, spec, documents, drop
@@ -38,10 +40,10 @@ class Sink:
         return open_index(self._url)
 
     def _load(self, index: Index) -> None:
-        with index.loading():
-            for start in range(0, len(self._documents), BATCH):
-                batch = self._documents[start : start + BATCH]
-                wrong = [outcome for outcome in index.write(batch) if outcome.status != "indexed"]
+        batches = [self._documents[start : start + BATCH] for start in range(0, len(self._documents), BATCH)]
+        with index.loading(), ThreadPoolExecutor(Work.writes) as pool:
+            for outcomes in pool.map(index.write, batches):
+                wrong = [outcome for outcome in outcomes if outcome.status != "indexed"]
                 if wrong:
                     raise ContestantError(f"{self._url} did not take a document: {wrong[0]}")
 

@@ -93,6 +93,8 @@ def is_unicode(text: str) -> bool:
 
 def fold(name: str) -> str:
     """A name as people type it: without case, accents, or double spaces."""
+    if name.isascii():
+        return " ".join(name.casefold().split())
     letters = (letter for letter in unicodedata.normalize("NFKD", name) if not unicodedata.combining(letter))
     return " ".join("".join(letters).casefold().split())
 

@@ -27,7 +27,8 @@ class Work:
     columns: Columns
     started: int  # microseconds
     batch_size: int = 512
-    in_flight: int = 3
+    in_flight: int = 3  # batches being encoded
+    writes: int = 2  # batches being written: one is made ready while the other is with the index
     max_wait: float | None = None  # seconds until a batch goes as it is; None batches within bundles, for files
     shards: int = 1  # of a stream: each fills batches of its own, and has all versions of a company
 
@@ -45,7 +46,7 @@ class IndexCompanies(beam.PTransform[beam.PCollection[Arrival], beam.PCollection
         batches = parsed.good | "Batch" >> (_Bundles(work) if work.max_wait is None else _Stream(work))
         tasks = batches | "SkipUnchanged" >> _step(SkipUnchanged(work.services))
         encoded = tasks.good | "Encode" >> _step(Encode(work.services, work.in_flight))
-        written = encoded.good | "Write" >> _step(Write(work.services))
+        written = encoded.good | "Write" >> _step(Write(work.services, work.writes))
         ends = (parsed[DEAD], tasks[DEAD], encoded[DEAD], written[DEAD])
         letters: beam.PCollection[DeadLetter] = ends | "Dead" >> beam.Flatten()
         return letters

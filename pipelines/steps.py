@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import deque
+from collections import Counter
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import apache_beam as beam
@@ -18,6 +17,7 @@ from apache_beam.utils.windowed_value import WindowedValue
 from pipelines.arrival import Arrival
 from pipelines.company import SAME_NAMES, BadRecord, Columns, Company, decode, parse
 from pipelines.dead_letter import DeadLetter, of_document, of_raw
+from pipelines.overlap import Overlapped
 from pipelines.services import Services
 from pipelines.tally import count
 from pipelines.unchanged import Task, newest, plan, text_of
@@ -140,16 +140,20 @@ def encode(connect: Callable[[], EmbeddingClient], tasks: list[Task]) -> Encoded
     return Encoded([made.get(task.document.id, task) for task in tasks], refused, len(asked) - len(refused))
 
 
-class Connects(beam.DoFn):
-    """A step with a client of the endpoint, from the first text on: many a run has none to encode."""
+class Connected(Overlapped):
+    """With a client of the endpoint from the first text on: many a run has none to encode."""
 
-    _services: Services
+    def __init__(self, services: Services, in_flight: int):
+        super().__init__(in_flight)
+        self._services = services
 
     def setup(self) -> None:
+        super().setup()
         self._client: EmbeddingClient | None = None
         self._connecting = threading.Lock()
 
     def teardown(self) -> None:
+        super().teardown()
         if self._client:
             self._client.close()
 
@@ -159,82 +163,66 @@ class Connects(beam.DoFn):
             return self._client
 
 
-class Encode(Connects):
-    """list[Task] -> list[Task] with vectors. Some batches are encoded while the one before them is being written."""
+class Encode(Connected):
+    """list[Task] -> list[Task] with vectors."""
 
-    def __init__(self, services: Services, in_flight: int):
-        self._services, self._in_flight = services, in_flight
+    def work(self, element: list[Task]) -> Encoded:
+        return encode(self._connect, element)
 
-    def setup(self) -> None:
-        super().setup()
-        self._pool = ThreadPoolExecutor(self._in_flight, thread_name_prefix="encode")
-
-    def start_bundle(self) -> None:
-        self._pending: deque[tuple[Future[Encoded], Any, Any]] = deque()
-
-    def process(
-        self, element: list[Task], window: Any = beam.DoFn.WindowParam, timestamp: Any = beam.DoFn.TimestampParam
-    ) -> Iterator[Any]:
-        self._pending.append((self._pool.submit(encode, self._connect, element), window, timestamp))
-        while self._pending and (len(self._pending) > self._in_flight or self._pending[0][0].done()):
-            yield from self._next()
-
-    def finish_bundle(self) -> Iterator[Any]:
-        while self._pending:
-            yield from self._next()
-
-    def teardown(self) -> None:
-        self._pool.shutdown(wait=False, cancel_futures=True)
-        super().teardown()
-
-    def _next(self) -> Iterator[Any]:
-        future, window, timestamp = self._pending.popleft()
-        done = future.result()
+    def end(self, done: Encoded) -> Iterator[list[Task] | Letter]:
         count("encoded", done.encoded)
         count("dead", len(done.refused))
-        for letter in done.dead:
-            yield TaggedOutput(DEAD, WindowedValue(letter.value, timestamp, (window,)))
+        yield from done.dead
         if done.good:
-            yield WindowedValue(done.good, timestamp, (window,))
+            yield done.good
 
 
-class Write(Connects):
+@dataclass
+class Written:
+    counts: Counter[str] = field(default_factory=Counter)
+    dead: list[Letter] = field(default_factory=list)
+
+
+class Write(Connected):
     """list[Task] -> nothing but dead letters: the end of all others is in the index."""
-
-    def __init__(self, services: Services):
-        self._services = services
 
     def setup(self) -> None:
         super().setup()
         self._index = self._services.index()
 
-    def process(self, element: list[Task]) -> Iterator[Letter]:
-        yield from self._write(element, again=True)
-
-    def _write(self, tasks: list[Task], again: bool) -> Iterator[Letter]:
-        outcomes = self._index.write([task.document for task in tasks])
-        lost = []
-        for task, outcome in zip(tasks, outcomes, strict=True):
-            keeping = task.document.embedding is None and not task.document.deleted
-            if outcome.status == "failed" and keeping and again:
-                lost.append(task)
-            elif outcome.status == "failed":
-                count("dead")
-                yield _dead(task, "index", outcome.reason)
-            else:
-                count("unchanged" if task.moves_on and outcome.status == "indexed" else outcome.status)
+    def work(self, element: list[Task]) -> Written:
+        done = Written()
+        lost = self._write(element, done)
         if lost:
-            yield from self._encode_and_write(lost)
+            self._write(self._encoded(lost, done), done)
+        return done
 
-    def _encode_and_write(self, tasks: list[Task]) -> Iterator[Letter]:
-        """For companies whose stored vector was another's by the time of writing: somebody wrote in between."""
+    def end(self, done: Written) -> Iterator[Letter]:
+        for name, number in done.counts.items():
+            count(name, number)
+        yield from done.dead
+
+    def _write(self, tasks: list[Task], done: Written) -> list[Task]:
+        """Gives back those that were to keep a stored vector which was another's by then: somebody wrote in between."""
+        lost = []
+        outcomes = self._index.write([task.document for task in tasks])
+        for task, outcome in zip(tasks, outcomes, strict=True):
+            if outcome.status != "failed":
+                done.counts["unchanged" if task.moves_on and outcome.status == "indexed" else outcome.status] += 1
+            elif task.document.embedding is None and not task.document.deleted:
+                lost.append(task)
+            else:
+                done.counts["dead"] += 1
+                done.dead.append(_dead(task, "index", outcome.reason))
+        return lost
+
+    def _encoded(self, tasks: list[Task], done: Written) -> list[Task]:
         recipe = self._services.contract.recipe
         texts = [replace(task, text=text_of(task.document, recipe), moves_on=False) for task in tasks]
-        done = encode(self._connect, texts)
-        count("encoded", done.encoded)
-        count("dead", len(done.refused))
-        yield from done.dead
-        yield from self._write(done.good, again=False)
+        made = encode(self._connect, texts)
+        done.counts.update(encoded=made.encoded, dead=len(made.refused))
+        done.dead.extend(made.dead)
+        return made.good
 
 
 def _dead(task: Task, stage: Any, reason: str) -> Letter:

@@ -113,7 +113,8 @@ def to_known(source: Mapping[str, Any]) -> Known:
 def pack(vector: Vector) -> str:
     """Four bytes a number, the highest first, in base64: a quarter of the digits, and nothing to parse.
 
-    Elasticsearch 9.3.2 took 1.6 times as many documents a second as with JSON numbers, or more.
+    With Elasticsearch 9.3.2, 5,000 documents of 384 numbers went in 1.6 to 2.9 times as fast as with JSON numbers, in
+    eight pairs of runs on a busy machine.
     """
     return base64.b64encode(vector.astype(">f4").tobytes()).decode()
 

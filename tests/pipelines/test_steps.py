@@ -28,25 +28,29 @@ def values(outputs):
     return [getattr(getattr(one, "value", one), "value", getattr(one, "value", one)) for one in outputs]
 
 
+def written(setting, tasks):
+    write = Write(setting, 2)
+    write.setup()
+    write.start_bundle()
+    given = values([*write.process(tasks, None, 0), *write.finish_bundle()])
+    write.teardown()
+    return given
+
+
 def test_a_vector_that_somebody_replaced_in_between_is_made_anew(setting, encoder):
     index = setting.index()
     assert statuses(index.write([company("a", 1, description="One")])) == ["indexed"]
     kept = company("a", 3, None, description="One")  # planned while "One" was stored
     assert statuses(index.write([company("a", 2, description="Two")])) == ["indexed"]
-    write = Write(setting)
-    write.setup()
-    assert list(write.process([Task(kept, "source", moves_on=True)])) == []
-    write.teardown()
+    assert written(setting, [Task(kept, "source", moves_on=True)]) == []
     assert encoder.texts == ["One"]
     assert index.get("a").embedding == pytest.approx(vector_of("One"))
     assert index.get("a").version == 3
 
 
 def test_a_document_that_the_index_refuses_is_a_dead_letter(setting):
-    write = Write(setting)
-    write.setup()
     wrong = replace(company("a"), embedding=vector_of("x")[:2])
-    (letter,) = values(write.process([Task(wrong, "there"), Task(company("b"), "here")]))
+    (letter,) = written(setting, [Task(wrong, "there"), Task(company("b"), "here")])
     assert (letter.stage, letter.source, letter.record["id"]) == ("index", "there", "a")
     assert letter.reason.startswith("embedding: ")
     assert list(setting.index().known("ab")) == ["b"]
