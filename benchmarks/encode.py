@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from benchmarks.jobs import BATCH_SIZES, Input, MLTransform, Pipeline, new_direc
 from benchmarks.peers import interpreter
 from benchmarks.rounds import alternate, row
 from benchmarks.server import Server
-from benchmarks.serving import COMPILED, ENCODER, PEERS, SEED, base_encoder, check_agreement, exported
+from benchmarks.serving import ENCODER, PEERS, SEED, base_encoder, check_agreement, exported
 from index.base import Spec
 from model.config import BASE_ENCODER, MAX_TOKENS
 from model.data import read_companies
@@ -35,9 +35,7 @@ LANCE, ELASTIC = "pipeline into LanceDB", "pipeline into Elasticsearch"
 BEAM = "MLTransform into Elasticsearch"
 BARS = {
     (LANCE, ENCODER): 0.85,
-    (LANCE, COMPILED): 0.85,
     (ELASTIC, ENCODER): 0.75,
-    (ELASTIC, COMPILED): 0.75,
     (ELASTIC, BEAM): 1.3,
 }
 AGAIN = 20.0  # times faster, at least, when nothing has changed
@@ -64,8 +62,8 @@ def run(data: Path, rounds: int = ROUNDS, texts: int = TEXTS, peers: Path = PEER
         beam = MLTransform(python, base_encoder(), cluster, spec, FOLDER)
         vectors = dict(zip((company["id"] for company in companies), expected, strict=True))
         best = fastest_batch(beam, fewer, partial(check_written, cluster, fewer, vectors))
-        with in_process(version, whole, expected) as encoders:
-            seconds = alternate({**encoders, **pipelines, BEAM: partial(beam, whole, best)}, rounds)
+        with in_process(whole, expected) as encoder:
+            seconds = alternate({ENCODER: encoder, **pipelines, BEAM: partial(beam, whole, best)}, rounds)
     return ratios(len(whole), seconds, pipelines)
 
 
@@ -78,22 +76,17 @@ def draw(listed: Path, count: int) -> list[dict]:
 
 
 @contextmanager
-def in_process(version: Path, whole: Input, expected: np.ndarray) -> Iterator[dict[str, Callable[[], float]]]:
+def in_process(whole: Input, expected: np.ndarray) -> Iterator[Callable[[], float]]:
     """Loaded, warmed up by all texts, and found to make the server's vectors."""
     file = FOLDER / "texts.json"
     file.write_text(json.dumps([company["description"] for company in whole.companies]), encoding="utf-8")
     command = [sys.executable, "-m", "benchmarks.in_process"]
-    named = {ENCODER: ("encoder", BASE_ENCODER), COMPILED: ("compiled", str(version))}
-    with ExitStack() as stack:
-        ready: dict[str, Callable[[], float]] = {}
-        for name, (kind, model) in named.items():
-            words = [*command, kind, model, str(MAX_TOKENS)]
-            one = stack.enter_context(Contestant(words, file, FOLDER / f"{kind}.log"))
-            one.run(0)
-            check_agreement(name, expected, one.vectors())
-            print(f"{name} is ready", file=sys.stderr)
-            ready[name] = partial(one.run, 0)
-        yield ready
+    words = [*command, "encoder", BASE_ENCODER, str(MAX_TOKENS)]
+    with Contestant(words, file, FOLDER / "encoder.log") as encoder:
+        encoder.run(0)
+        check_agreement(ENCODER, expected, encoder.vectors())
+        print(f"{ENCODER} is ready", file=sys.stderr)
+        yield partial(encoder.run, 0)
 
 
 def fastest_batch(beam: Callable[..., float], some: Input, look: Callable[[str], object]) -> int:

@@ -201,16 +201,13 @@ def test_ratios_are_those_of_rates_of_times_and_of_memory():
         encode.LANCE: np.array([100, 50]),
         encode.ELASTIC: np.array([125, 80]),
         encode.ENCODER: np.array([90, 60]),
-        encode.COMPILED: np.array([80, 40]),
         encode.BEAM: np.array([150, 120]),
     }
     result = encode.ratios(1000, seconds, {encode.LANCE: pipeline})
     found = {name: (figures["ratio"], figures.get("met")) for name, figures in result.items()}
     assert found == {
         f"{encode.LANCE} / {encode.ENCODER}": (1.05, "yes"),  # 90/100, 60/50
-        f"{encode.LANCE} / {encode.COMPILED}": (0.8, "no"),
         f"{encode.ELASTIC} / {encode.ENCODER}": (0.735, "no"),  # 90/125, 60/80
-        f"{encode.ELASTIC} / {encode.COMPILED}": (0.57, "no"),  # 80/125, 40/80
         f"{encode.ELASTIC} / {encode.BEAM}": (1.35, "yes"),  # 150/125, 120/80
         f"{encode.LANCE}, start and imports too / {encode.ENCODER}": (1.01, None),  # 90/104, 60/52
         f"{encode.LANCE}, first run / nothing changed": (18.75, "no"),  # 100/4, 50/4
