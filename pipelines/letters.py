@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import uuid
 from typing import IO, Any
 
@@ -11,8 +10,8 @@ from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
 from pipelines.dead_letter import DeadLetter
+from pipelines.options import TOPIC
 
-TOPIC = re.compile(r"projects/[^/]+/topics/[^/]+")
 ENDING, UNFINISHED = ".jsonl", ".part"
 
 

@@ -6,18 +6,19 @@ import argparse
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import urlsplit
-
-from apache_beam.options.pipeline_options import PipelineOptions, StandardOptions
 
 from model.command import Parser
 from model.errors import InputError
 from pipelines.company import FIELDS, SAME_NAMES, Columns
-from pipelines.letters import TOPIC
+
+if TYPE_CHECKING:
+    from apache_beam.options.pipeline_options import PipelineOptions
 
 EXAMPLES = "examples/companies.jsonl"
 DEMO_MODEL, DEMO_INDEX, DEMO_DEAD_LETTERS = "build/demo/serving/pause", "build/demo/index", "build/demo/dead_letters"
+TOPIC = re.compile(r"projects/[^/]+/topics/[^/]+")
 SUBSCRIPTION = re.compile(r"projects/[^/]+/subscriptions/[^/]+")
 SECRET = re.compile(r"(?P<variable>PAUSE_[A-Z_]+)=(?P<name>projects/[^/]+/secrets/[^/]+/versions/[^/]+)")
 DIRECT = ("DirectRunner", "SwitchingDirectRunner", "BundleBasedDirectRunner", "FnApiRunner")
@@ -96,6 +97,8 @@ class Options:
         return self.runner in LOCAL
 
     def pipeline_options(self) -> PipelineOptions:
+        from apache_beam.options.pipeline_options import PipelineOptions, StandardOptions
+
         options = PipelineOptions([*self.beam])
         options.view_as(StandardOptions).streaming = self.is_streaming
         return options
@@ -113,6 +116,7 @@ def parse(argv: Sequence[str] | None = None) -> Options:
 
 def _runner(flags: list[str]) -> str:
     """Raises for a flag that Beam does not know: it would drop it with a warning."""
+    from apache_beam.options.pipeline_options import PipelineOptions, StandardOptions
 
     def check(parser: Any) -> None:
         parser.error = _refuse

@@ -18,9 +18,9 @@ from model.command import Parser, answer
 from model.errors import InputError
 from pipelines import ready
 from pipelines.dead_letter import DeadLetter
-from pipelines.letters import TOPIC, LetterFiles
+from pipelines.letters import LetterFiles
 from pipelines.move import Move, Pass
-from pipelines.options import DEMO_DEAD_LETTERS, DEMO_INDEX, addresses
+from pipelines.options import DEMO_DEAD_LETTERS, DEMO_INDEX, TOPIC, addresses
 from pipelines.own_server import OwnServer
 from pipelines.services import Services
 from serving.client import EmbeddingClient

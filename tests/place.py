@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from index.open import open_index
-from pipelines import encode
+from pipelines import job, options
 
 ROOT = Path(__file__).parents[1]
 
@@ -26,8 +26,8 @@ class Place:
 
     def run(self, source: Path | str, *flags: str, kind="--input") -> dict[str, int]:
         """In this process; what became of the records, without what there was none of."""
-        options = encode.flags.parse([kind, str(source), *self.flags, *flags])
-        return self.counts(encode.run(options))
+        given = options.parse([kind, str(source), *self.flags, *flags])
+        return self.counts(job.run(given))
 
     def start(self, *flags: str, **settings) -> subprocess.Popen:
         """As a command of its own."""

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import shutil
 import subprocess
 import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from glob import glob
 from pathlib import Path
 
-from infra.local.processes import FOLDER, Unavailable
+from infra.local.processes import FOLDER, Unavailable, alone
 
 VERSION = "9.3.2"
 ARTIFACT = f"org.elasticsearch.distribution.integ-test-zip:elasticsearch:{VERSION}:zip"
@@ -53,7 +50,7 @@ def fetch() -> Path:
         raise Unavailable(f"Elasticsearch comes from Maven and there is no `mvn` here: install Maven; {INSTEAD}")
     FOLDER.mkdir(parents=True, exist_ok=True)
     folder = FOLDER / f"elasticsearch-{VERSION}.new"
-    with _alone(FOLDER / f"elasticsearch-{VERSION}.lock"):
+    with alone(FOLDER / f"elasticsearch-{VERSION}.lock"):
         if home.exists():  # another was quicker
             return home
         shutil.rmtree(folder, ignore_errors=True)  # of one that was killed
@@ -65,13 +62,6 @@ def fetch() -> Path:
         finally:
             shutil.rmtree(folder, ignore_errors=True)
     return home
-
-
-@contextmanager
-def _alone(lock: Path) -> Iterator[None]:
-    with lock.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 def _download(maven: str, folder: Path) -> Path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import subprocess
@@ -11,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from infra.local import processes
-from infra.local.processes import Unavailable
+from infra.local.processes import Unavailable, alone
 
 BUILD_SECONDS = 1800  # both programs, all caches cold, took 6 minutes on two busy cores
 
@@ -26,8 +25,7 @@ def build(name: str, version: str, program: Sequence[str], source: Path | None =
     if go is None:
         raise Unavailable(f"{name} is built with Go and there is no `go` here; install Go 1.26 or newer on the PATH")
     folder.mkdir(parents=True, exist_ok=True)
-    with open(folder / "lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # who comes second waits, and finds it built
+    with alone(folder / "lock"):
         if not binary.exists():
             _install(go, name, program, source, binary)
     return binary

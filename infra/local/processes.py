@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
@@ -9,7 +10,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Self, TypeVar
 
@@ -36,6 +38,14 @@ def new_folder(name: str) -> Path:
     """An empty one for the data of one server."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     return Path(tempfile.mkdtemp(prefix=f"{name}-", dir=FOLDER))
+
+
+@contextmanager
+def alone(lock: Path) -> Iterator[None]:
+    """For what is made once: who comes second waits, and finds it there."""
+    with lock.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 class Process:

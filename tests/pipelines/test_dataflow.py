@@ -5,7 +5,7 @@ from apache_beam.options.pipeline_options import GoogleCloudOptions
 from companies import DIMENSION, MODEL
 
 from model.contract import Contract
-from pipelines.encode import build
+from pipelines.job import build
 from pipelines.options import parse
 from pipelines.services import Services
 

@@ -218,8 +218,13 @@ def test_a_worker_that_fails_is_one_line_and_exit_code_1(place, capsys, tmp_path
     assert "a.jsonl.gz cannot be read" in said
 
 
-def test_the_module_is_light():
-    heavy = {"tensorflow", "keras", "lancedb", "elasticsearch", "pandas"}
-    script = f"import sys, pipelines.encode; print('imported', *sorted({heavy} & set(sys.modules)))"
+STORES = {"tensorflow", "keras", "lancedb", "elasticsearch", "pandas"}
+
+
+@pytest.mark.parametrize(
+    ("module", "heavy"), [("pipelines.encode", {*STORES, "apache_beam"}), ("pipelines.job", STORES)]
+)
+def test_the_modules_are_light(module, heavy):
+    script = f"import sys, {module}; print('imported', *sorted({heavy} & set(sys.modules)))"
     run = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
     assert run.stdout.split() == ["imported"]
