@@ -44,6 +44,7 @@ def build(options: Options, services: Services) -> beam.Pipeline:
         max_wait=options.max_wait if options.reads_messages else None,
         # The direct runner has one thread for all: batches of several shards would wait for each other.
         shards=1 if options.is_local else SHARDS,
+        polled=options.reads_messages and options.runner in DIRECT,
     )
     arrivals = pipeline | "Read" >> _source(options)
     if options.replay:

@@ -1,7 +1,9 @@
-"""A step that works on several batches at a time: while one waits for an answer, the next is on its way."""
+"""Steps that work on several batches at a time: while one waits for an answer, the next is on its way."""
 
 from __future__ import annotations
 
+import time
+import uuid
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Iterator
@@ -10,11 +12,17 @@ from typing import Any
 
 import apache_beam as beam
 from apache_beam.pvalue import TaggedOutput
+from apache_beam.transforms.timeutil import TimeDomain
+from apache_beam.transforms.userstate import TimerSpec, on_timer
 from apache_beam.utils.windowed_value import WindowedValue
 
+LOOK_SECONDS = 0.05
+_TIMER = TimerSpec("look", TimeDomain.REAL_TIME)
+_LOOK: Any = beam.DoFn.TimerParam(_TIMER)
 
-class Overlapped(beam.DoFn):
-    """What comes of the batches is given in their order, and all of it before the bundle counts as done."""
+
+class Beside(beam.DoFn):
+    """A step with threads for its work."""
 
     def __init__(self, in_flight: int):
         self._in_flight = in_flight
@@ -30,6 +38,13 @@ class Overlapped(beam.DoFn):
     def setup(self) -> None:
         self._pool = ThreadPoolExecutor(self._in_flight, thread_name_prefix=type(self).__name__.lower())
 
+    def teardown(self) -> None:
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+class Overlapped(Beside):
+    """What comes of the batches is given in their order, and all of it before the bundle counts as done."""
+
     def start_bundle(self) -> None:
         self._pending: deque[tuple[Future[Any], Any, Any]] = deque()
 
@@ -44,9 +59,6 @@ class Overlapped(beam.DoFn):
         while self._pending:
             yield from self._next()
 
-    def teardown(self) -> None:
-        self._pool.shutdown(wait=False, cancel_futures=True)
-
     def _next(self) -> Iterator[Any]:
         future, window, timestamp = self._pending.popleft()
         for output in self.end(future.result()):
@@ -54,3 +66,47 @@ class Overlapped(beam.DoFn):
                 yield TaggedOutput(output.tag, WindowedValue(output.value, timestamp, (window,)))
             else:
                 yield WindowedValue(output, timestamp, (window,))
+
+
+class Polled(Beside):
+    """(key, batch) -> outputs. Bundles end at once, and a timer looks what is done: for a runner with one thread for
+    all, which reads nothing while a bundle waits.
+
+    What is under way is known to this process alone, so the runner must be one that has acknowledged it already. It
+    sets a step with a timer up anew for each bundle: the first one works for all of them, until the process ends.
+    """
+
+    def __init__(self, *arguments: Any):
+        super().__init__(*arguments)
+        self._name = uuid.uuid4().hex
+
+    def setup(self) -> None:
+        if self._name not in _working:
+            super().setup()
+            self._under_way: deque[Future[Any]] = deque()
+            _working[self._name] = self
+        self._first = _working[self._name]
+
+    def teardown(self) -> None:
+        pass
+
+    def process(self, element: tuple[int, Any], look: Any = _LOOK) -> Iterator[Any]:
+        self._first._begin(element[1])
+        yield from self._first._done()
+        look.set(time.time() + LOOK_SECONDS)
+
+    @on_timer(_TIMER)
+    def look(self, look: Any = _LOOK) -> Iterator[Any]:
+        yield from self._first._done()
+        if self._first._under_way:
+            look.set(time.time() + LOOK_SECONDS)
+
+    def _begin(self, batch: Any) -> None:
+        self._under_way.append(self._pool.submit(self.work, batch))
+
+    def _done(self) -> Iterator[Any]:
+        while self._under_way and (len(self._under_way) > self._in_flight or self._under_way[0].done()):
+            yield from self.end(self._under_way.popleft().result())
+
+
+_working: dict[str, Polled] = {}

@@ -17,7 +17,7 @@ from apache_beam.utils.windowed_value import WindowedValue
 from pipelines.arrival import Arrival
 from pipelines.company import SAME_NAMES, BadRecord, Columns, Company, decode, parse
 from pipelines.dead_letter import DeadLetter, of_document, of_raw
-from pipelines.overlap import Overlapped
+from pipelines.overlap import Beside, Overlapped, Polled
 from pipelines.services import Services
 from pipelines.tally import count
 from pipelines.unchanged import Task, newest, plan, text_of
@@ -140,7 +140,7 @@ def encode(connect: Callable[[], EmbeddingClient], tasks: list[Task]) -> Encoded
     return Encoded([made.get(task.document.id, task) for task in tasks], refused, len(asked) - len(refused))
 
 
-class Connected(Overlapped):
+class Connected(Beside):
     """With a client of the endpoint from the first text on: many a run has none to encode."""
 
     def __init__(self, services: Services, in_flight: int):
@@ -163,9 +163,7 @@ class Connected(Overlapped):
             return self._client
 
 
-class Encode(Connected):
-    """list[Task] -> list[Task] with vectors."""
-
+class Encoding(Connected):
     def work(self, element: list[Task]) -> Encoded:
         return encode(self._connect, element)
 
@@ -177,13 +175,21 @@ class Encode(Connected):
             yield done.good
 
 
+class Encode(Encoding, Overlapped):
+    """list[Task] -> list[Task] with vectors."""
+
+
+class EncodePolled(Polled, Encoding):
+    """(key, list[Task]) -> list[Task] with vectors."""
+
+
 @dataclass
 class Written:
     counts: Counter[str] = field(default_factory=Counter)
     dead: list[Letter] = field(default_factory=list)
 
 
-class Write(Connected):
+class Write(Connected, Overlapped):
     """list[Task] -> nothing but dead letters: the end of all others is in the index."""
 
     def setup(self) -> None:
