@@ -3,6 +3,7 @@
 import gzip
 import json
 import socket
+import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from random import Random
@@ -244,6 +245,15 @@ def code_of(channel, data, method=PREDICT, **options) -> str:
     return "OK"
 
 
+def lowest_memory(server) -> int:
+    """Within some seconds: a message of 64 MB is let go of a moment after its answer."""
+    readings = []
+    for _ in range(30):
+        readings.append(server.memory())
+        time.sleep(0.1)
+    return min(readings)
+
+
 def test_ten_thousand_malformed_requests_get_their_codes_and_leave_memory_flat(target, channel):
     requests, few = malformed(10_000), large()
     assert {name for name, _, _ in requests} == {"random_bytes", *(make.__name__ for make, _ in KINDS)}
@@ -261,7 +271,7 @@ def test_ten_thousand_malformed_requests_get_their_codes_and_leave_memory_flat(t
             list(pool.map(send, part))
             for request in few:
                 send(request)
-            readings.append(target.memory())
+            readings.append(lowest_memory(target))
     assert not +wrong
     assert readings[1] - readings[0] < GROWTH
     assert target.log == log
