@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,8 +21,7 @@ from pipelines.letters import LetterFiles
 from pipelines.move import Move, Pass
 from pipelines.options import DEMO_DEAD_LETTERS, DEMO_INDEX, TOPIC, addresses
 from pipelines.own_server import OwnServer
-from pipelines.services import Services
-from serving.client import EmbeddingClient
+from pipelines.services import Connection, Services
 
 WORTH_COMPILING = 5000  # companies: compiling takes longer than encoding fewer
 SAME = 0.99  # cosine; two texts as close as that find each other as well as themselves
@@ -136,20 +134,10 @@ def _carry(moving: Move, index: Index, what: str, since: int = 0) -> Pass:
 
 
 @contextmanager
-def _connected(services: Services) -> Iterator[Callable[[], EmbeddingClient]]:
-    """A client from the first text on, for all threads; an own server is stopped in the end."""
-    with ExitStack() as stack:
-        if isinstance(services.serving, OwnServer):
-            stack.enter_context(services.serving.stopped_after())
-        clients: list[EmbeddingClient] = []
-        connecting = threading.Lock()
-
-        def connect() -> EmbeddingClient:
-            with connecting:
-                if not clients:
-                    clients.append(stack.enter_context(services.client()))
-                return clients[0]
-
+def _connected(services: Services) -> Iterator[Connection]:
+    """An own server is stopped in the end."""
+    own = services.serving
+    with own.stopped_after() if isinstance(own, OwnServer) else nullcontext(), closing(Connection(services)) as connect:
         yield connect
 
 

@@ -52,6 +52,24 @@ class Services:
             return _opened[self.index_url]
 
 
+class Connection:
+    """A client of the endpoint, from the first text on and for all threads: many a run has none to encode."""
+
+    def __init__(self, services: Services):
+        self._services = services
+        self._client: EmbeddingClient | None = None
+        self._connecting = threading.Lock()
+
+    def __call__(self) -> EmbeddingClient:
+        with self._connecting:
+            self._client = self._client or self._services.client()
+            return self._client
+
+    def close(self) -> None:
+        if self._client:
+            self._client.close()
+
+
 def connect(addresses: tuple[str, ...], deadline: float) -> EmbeddingClient:
     files = {name: os.environ.get(name) for name in (CA, CERTIFICATE, KEY)}
     tls = TlsFiles(files[CA], files[CERTIFICATE], files[KEY]) if any(files.values()) else None

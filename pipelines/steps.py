@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -18,7 +17,7 @@ from pipelines.arrival import Arrival
 from pipelines.company import SAME_NAMES, BadRecord, Columns, Company, decode, parse
 from pipelines.dead_letter import DeadLetter, of_document, of_raw
 from pipelines.overlap import Beside, Overlapped, Polled
-from pipelines.services import Services
+from pipelines.services import Connection, Services
 from pipelines.tally import count
 from pipelines.unchanged import Task, newest, plan, text_of
 from serving.client import EmbeddingClient, TextsRefused
@@ -141,7 +140,7 @@ def encode(connect: Callable[[], EmbeddingClient], tasks: list[Task]) -> Encoded
 
 
 class Connected(Beside):
-    """With a client of the endpoint from the first text on: many a run has none to encode."""
+    """A step that may have texts to encode."""
 
     def __init__(self, services: Services, in_flight: int):
         super().__init__(in_flight)
@@ -149,18 +148,11 @@ class Connected(Beside):
 
     def setup(self) -> None:
         super().setup()
-        self._client: EmbeddingClient | None = None
-        self._connecting = threading.Lock()
+        self._connect = Connection(self._services)
 
     def teardown(self) -> None:
         super().teardown()
-        if self._client:
-            self._client.close()
-
-    def _connect(self) -> EmbeddingClient:
-        with self._connecting:
-            self._client = self._client or self._services.client()
-            return self._client
+        self._connect.close()
 
 
 class Encoding(Connected):

@@ -6,7 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from embedded import EmbeddedServer
+from real_servers import running
 from trades import TINY, write_pairs
+
+from infra.local.elasticsearch import Elasticsearch
 
 
 @pytest.fixture(scope="session")
@@ -55,3 +58,10 @@ def server(base):
     """Shared: tests must not change what it serves."""
     with EmbeddedServer(base) as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def elasticsearch_server():
+    """Shared: each test has aliases of its own."""
+    with running(Elasticsearch) as server:
+        yield server

@@ -1,6 +1,4 @@
-import gzip
 import itertools
-import json
 import resource
 import sys
 from contextlib import contextmanager
@@ -26,16 +24,6 @@ def python(script):
 
 
 # the command line
-
-
-@pytest.fixture
-def listed(tmp_path):
-    """Thirty listed companies, two of which have the same description."""
-    path = tmp_path / "data" / "companies" / "listed.jsonl.gz"
-    path.parent.mkdir(parents=True)
-    lines = [json.dumps({"id": str(number), "description": f"maker of {number % 29}"}) for number in range(30)]
-    path.write_bytes(gzip.compress("\n".join(lines).encode()))
-    return path
 
 
 def test_missing_companies_are_one_line_that_names_the_flag(tmp_path, capsys):

@@ -30,9 +30,8 @@ def lance(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def elasticsearch():
-    with running(Elasticsearch) as server:
-        yield Backend(f"{server.address}/companies")
+def elasticsearch(elasticsearch_server):
+    return Backend(f"{elasticsearch_server.address}/companies")
 
 
 @pytest.fixture(scope="session")
