@@ -16,8 +16,7 @@ from pipelines.arrival import Arrival
 from pipelines.company import Columns, Company
 from pipelines.dead_letter import DeadLetter
 from pipelines.services import Services
-from pipelines.steps import DEAD, Batch, Encode, EncodePolled, Parse, SkipUnchanged, Write
-from pipelines.unchanged import Task
+from pipelines.steps import DEAD, AllStages, Batch, Encode, Parse, SkipUnchanged, Write
 
 
 @dataclass(frozen=True)
@@ -31,7 +30,7 @@ class Work:
     in_flight: int = 3  # batches being encoded
     writes: int = 2  # batches being written: one is made ready while the other is with the index
     max_wait: float | None = None  # seconds until a batch goes as it is; None batches within bundles, for files
-    polled: bool = False  # whether the runner goes on reading while texts are encoded; see pipelines/overlap.py
+    polled: bool = False  # for the direct runner's streams: it reads on while batches are worked on, see overlap.py
     shards: int = 1  # of a stream: each fills batches of its own, and has all versions of a company
 
 
@@ -45,20 +44,23 @@ class IndexCompanies(beam.PTransform[beam.PCollection[Arrival], beam.PCollection
     def expand(self, arrivals: beam.PCollection[Arrival]) -> beam.PCollection[DeadLetter]:
         work = self._work
         parsed = arrivals | "Parse" >> beam.ParDo(Parse(work.columns, work.started)).with_outputs(DEAD, main="good")
-        batches = parsed.good | "Batch" >> (_Bundles(work) if work.max_wait is None else _Stream(work))
-        tasks = batches | "SkipUnchanged" >> _step(SkipUnchanged(work.services))
-        encoded = self._encode(tasks.good)
-        written = encoded.good | "Write" >> _step(Write(work.services, work.writes))
-        ends = (parsed[DEAD], tasks[DEAD], encoded[DEAD], written[DEAD])
-        letters: beam.PCollection[DeadLetter] = ends | "Dead" >> beam.Flatten()
+        ends = self._one_step(parsed.good) if work.polled else self._steps(parsed.good)
+        letters: beam.PCollection[DeadLetter] = (parsed[DEAD], *ends) | "Dead" >> beam.Flatten()
         return letters
 
-    def _encode(self, tasks: beam.PCollection[list[Task]]) -> Any:
+    def _steps(self, companies: beam.PCollection[Company]) -> list[beam.PCollection[DeadLetter]]:
         work = self._work
-        if not work.polled:
-            return tasks | "Encode" >> _step(Encode(work.services, work.in_flight))
-        keyed = tasks | "Key" >> beam.WithKeys(0).with_output_types(tuple[int, list[Task]])
-        return keyed | "Encode" >> _step(EncodePolled(work.services, work.in_flight))
+        batches = companies | "Batch" >> (_Bundles(work) if work.max_wait is None else _Stream(work))
+        tasks = batches | "SkipUnchanged" >> _step(SkipUnchanged(work.services, 1))
+        encoded = tasks.good | "Encode" >> _step(Encode(work.services, work.in_flight))
+        written = encoded.good | "Write" >> _step(Write(work.services, work.writes))
+        return [tasks[DEAD], encoded[DEAD], written[DEAD]]
+
+    def _one_step(self, companies: beam.PCollection[Company]) -> list[beam.PCollection[DeadLetter]]:
+        work = self._work
+        keyed = companies | "Key" >> beam.WithKeys(0).with_output_types(tuple[int, Company])
+        step = AllStages(work.services, work.in_flight, size=work.batch_size, max_wait=work.max_wait or 0.0)
+        return [(keyed | "AllStages" >> _step(step))[DEAD]]
 
 
 def _step(step: beam.DoFn) -> Any:

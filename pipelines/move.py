@@ -19,7 +19,9 @@ from model.contract import Contract
 from model.errors import InputError
 from pipelines.company import Company
 from pipelines.dead_letter import DeadLetter, Stage, of_document
-from pipelines.steps import BATCH_BYTES, EMPTY, Encoded, encode
+from pipelines.encoding import Encoded, encode
+from pipelines.stages import EMPTY
+from pipelines.steps import BATCH_BYTES
 from pipelines.unchanged import Task, plan
 from serving.client import EmbeddingClient
 
@@ -140,10 +142,8 @@ class Move:
                     f"the endpoint now serves model {task.document.model}, and the move was to "
                     f"{self._contract.fingerprint}; it is not complete, the same command begins with the model found"
                 )
-        for task in encoded.tasks:
-            if task.document.id in encoded.refused:
-                reason = encoded.refused[task.document.id]
-                self._refuse(task, "encode", f"description: refused by the encoder: {reason}", done)
+        for task, reason in encoded.bad:
+            self._refuse(task, "encode", reason, done)
         self.encoded += encoded.encoded
         outcomes = self._successor.write([task.document for task in encoded.good])
         for task, outcome in zip(encoded.good, outcomes, strict=True):

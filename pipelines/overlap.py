@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 import uuid
 from abc import abstractmethod
@@ -16,7 +17,7 @@ from apache_beam.transforms.timeutil import TimeDomain
 from apache_beam.transforms.userstate import TimerSpec, on_timer
 from apache_beam.utils.windowed_value import WindowedValue
 
-LOOK_SECONDS = 0.05
+LOOK_SECONDS = 0.25  # messages that come are looks too
 _TIMER = TimerSpec("look", TimeDomain.REAL_TIME)
 _LOOK: Any = beam.DoFn.TimerParam(_TIMER)
 
@@ -69,20 +70,27 @@ class Overlapped(Beside):
 
 
 class Polled(Beside):
-    """(key, batch) -> outputs. Bundles end at once, and a timer looks what is done: for a runner with one thread for
-    all, which reads nothing while a bundle waits.
+    """(key, item) -> outputs of batches of items. Bundles end at once, and a timer looks what is done: for a runner
+    with one thread for all, which reads nothing while a bundle waits, and does nothing else while it reads.
+
+    So that an item waits for others only while earlier ones are worked on, whoever ends a batch takes all that has
+    come meanwhile; beside it goes what is a full batch, or has waited for `max_wait`.
 
     What is under way is known to this process alone, so the runner must be one that has acknowledged it already. It
     sets a step with a timer up anew for each bundle: the first one works for all of them, until the process ends.
     """
 
-    def __init__(self, *arguments: Any):
+    def __init__(self, *arguments: Any, size: int, max_wait: float):
         super().__init__(*arguments)
+        self._size, self._max_wait = size, max_wait
         self._name = uuid.uuid4().hex
 
     def setup(self) -> None:
         if self._name not in _working:
             super().setup()
+            self._sending = threading.Lock()
+            self._waiting: list[Any] = []
+            self._since = 0.0  # when the first of them came
             self._under_way: deque[Future[Any]] = deque()
             _working[self._name] = self
         self._first = _working[self._name]
@@ -91,21 +99,38 @@ class Polled(Beside):
         pass
 
     def process(self, element: tuple[int, Any], look: Any = _LOOK) -> Iterator[Any]:
-        self._first._begin(element[1])
+        self._first._take(element[1])
         yield from self._first._done()
         look.set(time.time() + LOOK_SECONDS)
 
     @on_timer(_TIMER)
     def look(self, look: Any = _LOOK) -> Iterator[Any]:
+        self._first._send()
         yield from self._first._done()
         if self._first._under_way:
             look.set(time.time() + LOOK_SECONDS)
 
-    def _begin(self, batch: Any) -> None:
-        self._under_way.append(self._pool.submit(self.work, batch))
+    def _take(self, item: Any) -> None:
+        with self._sending:
+            if not self._waiting:
+                self._since = time.monotonic()
+            self._waiting.append(item)
+        self._send()
+
+    def _send(self) -> None:
+        with self._sending:
+            busy = sum(not one.done() for one in self._under_way)
+            full = len(self._waiting) >= self._size
+            waited = time.monotonic() - self._since >= self._max_wait and busy < self._in_flight
+            if not self._waiting or not (full or waited or not busy):
+                return
+            sent = self._pool.submit(self.work, self._waiting)
+            self._waiting = []
+            self._under_way.append(sent)
+        sent.add_done_callback(lambda _: self._send())
 
     def _done(self) -> Iterator[Any]:
-        while self._under_way and (len(self._under_way) > self._in_flight or self._under_way[0].done()):
+        while self._under_way and (self._under_way[0].done() or len(self._under_way) > self._in_flight):
             yield from self.end(self._under_way.popleft().result())
 
 

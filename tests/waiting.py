@@ -1,4 +1,4 @@
-"""Waiting for what a process beside the test does."""
+"""Waiting for what a process or a thread beside the test does."""
 
 import subprocess
 import time
@@ -7,15 +7,15 @@ from collections.abc import Callable
 from model.errors import InputError
 
 
-def wait_until(true: Callable[[], bool], run: subprocess.Popen, seconds: float = 240.0) -> None:
-    """Fails where the process ends before, or takes longer. An index that is not there yet is waited for."""
+def wait_until(true: Callable[[], bool], run: subprocess.Popen | None = None, seconds: float = 240.0) -> None:
+    """Fails where it takes longer, or the process ends before. An index that is not there yet is waited for."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
-        assert run.poll() is None, run.communicate()
+        assert run is None or run.poll() is None, run.communicate()
         try:
             if true():
                 return
         except InputError:
             pass
-        time.sleep(0.2)
+        time.sleep(0.05)
     raise AssertionError(f"not in {seconds:.0f} s")

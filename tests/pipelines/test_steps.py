@@ -10,7 +10,8 @@ from encoder import POISON, vector_of
 from index.base import Spec
 from index.open import open_index
 from model.contract import Contract
-from pipelines import services, steps
+from pipelines import services, stages, steps
+from pipelines.encoding import encode
 from pipelines.services import Services
 from pipelines.steps import Batch, Encode, Write
 from pipelines.unchanged import Task
@@ -59,34 +60,34 @@ def test_a_document_that_the_index_refuses_is_a_dead_letter(setting):
 def test_batches_are_encoded_while_earlier_ones_wait_to_be_written(setting, monkeypatch):
     """Three of them are under way at once: each waits for the others."""
     together = threading.Barrier(3, timeout=20)
-    real = steps.encode
+    real = stages.encode
 
     def meet(client, tasks):
         together.wait()
         return real(client, tasks)
 
-    monkeypatch.setattr(steps, "encode", meet)
-    encode = Encode(setting, in_flight=3)
-    encode.setup()
-    encode.start_bundle()
+    monkeypatch.setattr(stages, "encode", meet)
+    step = Encode(setting, 3)
+    step.setup()
+    step.start_bundle()
     batches = [[Task(company(str(i), 1, None), "s", f"text {i}")] for i in range(3)]
-    given = [value for batch in batches for value in values(encode.process(batch, None, 0))]
-    given += values(encode.finish_bundle())
-    encode.teardown()
+    given = [value for batch in batches for value in values(step.process(batch, None, 0))]
+    given += values(step.finish_bundle())
+    step.teardown()
     assert [[task.document.id for task in batch] for batch in given] == [["0"], ["1"], ["2"]]  # in their order
     assert given[1][0].document.embedding == pytest.approx(vector_of("text 1"))
 
 
 def test_no_more_batches_than_allowed_wait(setting):
-    encode = Encode(setting, in_flight=2)
-    encode.setup()
-    encode.start_bundle()
+    step = Encode(setting, 2)
+    step.setup()
+    step.start_bundle()
     most = 0
     for number in range(20):
-        list(encode.process([Task(company(str(number), 1, None), "s", f"text {number}")], None, 0))
-        most = max(most, len(encode._pending))
-    list(encode.finish_bundle())
-    encode.teardown()
+        list(step.process([Task(company(str(number), 1, None), "s", f"text {number}")], None, 0))
+        most = max(most, len(step._pending))
+    list(step.finish_bundle())
+    step.teardown()
     assert most <= 2
 
 
@@ -97,7 +98,7 @@ def test_refused_texts_are_apart_from_their_batch(setting):
         Task(company("b", 1, None), "s", POISON),
         Task(company("c"), "s"),
     ]
-    done = steps.encode(lambda: client, tasks)
+    done = encode(lambda: client, tasks)
     client.close()
     assert [task.document.id for task in done.good] == ["a", "c"]
     assert (list(done.refused), done.encoded) == (["b"], 1)
