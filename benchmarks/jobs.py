@@ -15,9 +15,9 @@ from benchmarks.job import Run, run
 from index.base import Spec
 from model.config import MAX_TOKENS
 
-# Of texts that MLTransform encodes at once; 0 leaves that to Beam. As many as ours looks up and writes at once let it
+# Of texts that MLTransform encodes at once: left to Beam, or as many as ours looks up and writes at once, which lets it
 # sort by length within as many.
-BATCH_SIZES = (0, 512)
+OWN_CHOICE, LARGE_BATCH = 0, 512
 
 
 @dataclass(frozen=True)

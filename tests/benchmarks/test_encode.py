@@ -159,21 +159,6 @@ def test_beams_own_is_given_the_same_file_and_model_and_looked_at_before_its_ind
     assert commands == [["python", "-m", "benchmarks.ml_transform", *map(str, words)]]
 
 
-def test_beams_own_takes_part_with_the_batches_it_is_fastest_with(tmp_path):
-    some, looks = Input(tmp_path, COMPANIES), []
-    taken = {0: 3.0, 512: 2.0}
-
-    def beam(given, size, look):
-        assert given is some
-        look(f"index-{size}")
-        return taken[size]
-
-    assert encode.fastest_batch(beam, some, looks.append) == 512
-    taken[0] = 1.0
-    assert encode.fastest_batch(beam, some, looks.append) == 0
-    assert looks == ["index-0", "index-512"] * 2  # whoever is not the same model is found out in time
-
-
 # the table
 
 
@@ -190,6 +175,7 @@ def test_ratios_are_those_of_rates_of_times_and_of_memory():
         encode.ELASTIC: np.array([125, 80]),
         encode.ENCODER: np.array([90, 60]),
         encode.BEAM: np.array([150, 120]),
+        encode.TUNED: np.array([100, 100]),
     }
     result = encode.ratios(1000, seconds, {encode.LANCE: pipeline})
     found = {name: (figures["ratio"], figures.get("met")) for name, figures in result.items()}
@@ -197,6 +183,7 @@ def test_ratios_are_those_of_rates_of_times_and_of_memory():
         f"{encode.LANCE} / {encode.ENCODER}": (1.05, "yes"),  # 90/100, 60/50
         f"{encode.ELASTIC} / {encode.ENCODER}": (0.735, "no"),  # 90/125, 60/80
         f"{encode.ELASTIC} / {encode.BEAM}": (1.35, "yes"),  # 150/125, 120/80
+        f"{encode.ELASTIC} / {encode.TUNED}": (1.025, None),  # 100/125, 100/80
         f"{encode.LANCE}, start and imports too / {encode.ENCODER}": (1.01, None),  # 90/104, 60/52
         f"{encode.LANCE}, first run / nothing changed": (18.75, "no"),  # 100/4, 50/4
         f"{encode.LANCE}, time of all / of a quarter": (3.0, "yes"),  # 100/25, 50/25

@@ -10,9 +10,12 @@ import pytest
 from companies import state
 from place import Place
 
-KILLS, COMPANIES = 10, 2_000
+from index.base import Index
+from index.errors import IndexMissing
+
+KILLS, COMPANIES = 10, 600
 AT = "2024-05-01T12:00:00Z"
-FLAGS = ("--runner=DirectRunner", "--batch_size=64")
+FLAGS = ("--runner=DirectRunner", "--batch_size=16")
 SEED = 7
 
 
@@ -44,7 +47,8 @@ def test_ten_killed_runs_end_as_an_undisturbed_one(server, new_index, tmp_path):
     for number in range(KILLS):
         killed = Place(tmp_path / str(number), server.address, new_index(number))
         kill(killed, killed.start("--input", str(path), *FLAGS), moments)
-        found_at.append(live(killed))
+        left = opened(killed)
+        found_at.append(left.status().live if left else 0)
         counts = killed.run(path, *FLAGS)
         assert counts["read"] == COMPANIES
         assert_same(state(killed.index), wanted)
@@ -56,22 +60,20 @@ def test_ten_killed_runs_end_as_an_undisturbed_one(server, new_index, tmp_path):
 
 def kill(place: Place, run: subprocess.Popen, moments: random.Random) -> None:
     """When so many companies are there, and a little later."""
-    many = moments.randrange(COMPANIES)
-    while run.poll() is None and live(place) < many:
-        time.sleep(0.01)
+    many, index = moments.randrange(COMPANIES), None
+    while run.poll() is None and (index is None or index.status().live < many):
+        time.sleep(0.02)
+        index = index or opened(place)
     time.sleep(moments.uniform(0, 0.1))
     run.send_signal(signal.SIGKILL)
     run.communicate()
 
 
-def live(place: Place) -> int:
-    from index.errors import IndexMissing
-
+def opened(place: Place) -> Index | None:
     try:
-        place.index.refresh()
-        return place.index.status().live
+        return place.index
     except IndexMissing:
-        return 0
+        return None
 
 
 def assert_same(found: dict, wanted: dict) -> None:
