@@ -28,7 +28,7 @@ class Work:
     started: int  # microseconds
     batch_size: int = 512
     in_flight: int = 3  # batches being encoded
-    writes: int = 2  # batches being written: one is made ready while the other is with the index
+    writes: int = 3  # batches being written: one is made ready while others are with the index
     max_wait: float | None = None  # seconds until a batch goes as it is; None batches within bundles, for files
     polled: bool = False  # for the direct runner's streams: it reads on while batches are worked on, see overlap.py
     shards: int = 1  # of a stream: each fills batches of its own, and has all versions of a company

@@ -17,7 +17,7 @@ from index.elastic.mapping import to_source
 from index.elastic.patience import BUSY, Patience, reason
 
 BYTES = 5_000_000  # of a request; servers take 100 MB unless told otherwise, and proxies before them less
-DOCUMENTS, IN_FLIGHT = 128, 4  # Elasticsearch works on a request with one thread
+DOCUMENTS, IN_FLIGHT = 512, 4  # Elasticsearch works on a request with one thread, and each costs both sides some ms
 MALFORMED, CONFLICT, TOO_LARGE = 400, 409, 413
 _FIELD = re.compile(r'field(?:=| name )?\s*["\[](\w+)["\]]')
 

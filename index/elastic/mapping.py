@@ -86,7 +86,7 @@ def to_source(document: Document, written: int, packed: bool = True) -> dict[str
         "fields_hash": document.fields_hash,
         "name_words": " ".join(words(document.name)),
         "description_words": " ".join(telling_words(document.description)),
-        "name_starts": starts(document.name),
+        "name_starts": starts(folded),
         "name_folded": folded[:START_LENGTH],
         "name_length": len(folded),
         "embedding": pack(document.embedding) if packed else document.embedding.tolist(),

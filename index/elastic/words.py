@@ -55,9 +55,9 @@ def query_words(text: str) -> str:
     return " ".join(islice(dict.fromkeys(words(text)), QUERY_WORDS))
 
 
-def starts(name: str) -> list[str]:
-    """The folded name from each of its words on: what someone types is the beginning of one of these."""
-    parts = fold(name).split()
+def starts(folded: str) -> list[str]:
+    """A folded name from each of its words on: what someone types is the beginning of one of these."""
+    parts = folded.split()
     return [" ".join(parts[first:])[:START_LENGTH] for first in range(min(len(parts), START_WORDS))]
 
 
