@@ -24,10 +24,9 @@ class Cluster:
         self.address = self._server.address
         self.client = Client(self.address, request_timeout=REQUEST_SECONDS)
 
-    def create(self, name: str, spec: Spec, loading: bool = True) -> None:
-        """With the mapping and settings that ours has, while it is loaded or at other times, for others to fill."""
-        chosen = {**settings(), **(WHILE_LOADING if loading else {})}
-        self.client.indices.create(index=name, mappings=mappings(spec, 0), settings=chosen)
+    def create(self, name: str, spec: Spec) -> None:
+        """With the mapping and settings that ours has while it is loaded, for others to fill."""
+        self.client.indices.create(index=name, mappings=mappings(spec, 0), settings={**settings(), **WHILE_LOADING})
 
     def drop(self, alias: str) -> None:
         """An index of that name, or all behind it as an alias."""

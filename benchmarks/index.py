@@ -30,7 +30,6 @@ ENCODED_AT_ONCE = 1024
 MODEL = "0" * 16  # stands for whichever made the vectors: it is the same for all
 FIELDS = ("name", "description", "sector", "industry", "country")
 LANCE, ELASTIC, BULK = "LanceDB", "Elasticsearch", "parallel_bulk"
-UNREFRESHED = "parallel_bulk without refreshing"
 SINK, RECALL = 0.9, 0.98
 
 
@@ -46,17 +45,12 @@ def run(data: Path, rounds: int = ROUNDS, documents: int | None = None, vectors:
             ELASTIC: Sink(f"{cluster.address}/sink", spec, kept, lambda: cluster.drop("sink")),
             LANCE: Sink(str(folder), spec, kept, removed(folder)),
         }
-        theirs = {
-            BULK: ParallelBulk(cluster, "bulk", spec, kept, loading=False),
-            UNREFRESHED: ParallelBulk(cluster, "unrefreshed", spec, kept, loading=True),
-        }
-        contestants: dict[str, Callable[[], float]] = {**sinks, **theirs}
+        contestants: dict[str, Callable[[], float]] = {**sinks, BULK: ParallelBulk(cluster, "bulk", spec, kept)}
         alternate(contestants, WARM_UP)
         taken = alternate(contestants, rounds)
         rates = {name: len(kept) / each for name, each in taken.items()}
         result = {
             f"{ELASTIC} sink / {BULK}": row("documents/s", rates[ELASTIC], rates[BULK], SINK),
-            f"{ELASTIC} sink / {UNREFRESHED}": row("documents/s", rates[ELASTIC], rates[UNREFRESHED]),
             f"{LANCE} sink / {ELASTIC} sink": row("documents/s", rates[LANCE], rates[ELASTIC]),
         }
         return result | {f"{name}, approximate / exact": found(sink, kept) for name, sink in sinks.items()}

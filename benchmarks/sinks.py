@@ -49,16 +49,15 @@ class Sink:
 
 
 class ParallelBulk:
-    """Theirs: the same documents in the same form, ready-made, into an index of the same mapping; `loading`: somebody
-    has told it not to refresh meanwhile, as ours does by itself."""
+    """Theirs: the same documents in the same form, ready-made, into an index of the same mapping and settings."""
 
-    def __init__(self, cluster: Cluster, name: str, spec: Spec, documents: Sequence[Document], loading: bool):
-        self._cluster, self._name, self._spec, self._loading = cluster, name, spec, loading
+    def __init__(self, cluster: Cluster, name: str, spec: Spec, documents: Sequence[Document]):
+        self._cluster, self._name, self._spec = cluster, name, spec
         self._actions = [action(name, document) for document in documents]
 
     def __call__(self) -> float:
         with self._cluster.new(self._name):
-            self._cluster.create(self._name, self._spec, self._loading)
+            self._cluster.create(self._name, self._spec)
             taken = seconds(self._load)
             found = self._cluster.client.count(index=self._name)["count"]
         if found != len(self._actions):
