@@ -29,12 +29,22 @@ TRAIN = [
 ]
 SERVE = [
     "cryptography==50.0.2",
+    "fastapi==0.162.4",
     "grpcio-health-checking==1.81.1",
     "prometheus-client==0.26.0",
     "starlette==1.10.0",
     "uvicorn==0.54.0",
 ]
-DEVELOP = ["httpx==0.28.1", "mypy==2.4.1", "pytest==9.2.0", "pytest-xdist==3.8.0", "ruff==0.17.4"]
+DEVELOP = [
+    "axe-playwright-python==0.1.8",
+    "httpx==0.28.1",
+    "mypy==2.4.1",
+    "playwright==1.65.0",
+    "pytest==9.2.0",
+    "pytest-xdist==3.8.0",
+    "ruff==0.17.4",
+    "schemathesis==4.32.5",
+]
 
 setup(
     name="pause",
@@ -51,9 +61,12 @@ setup(
         "model",
         "model.evaluate",
         "pipelines",
+        "search",
+        "search.routes",
         "serving",
         "serving.server",
     ],
+    package_data={"search": ["page/*"]},
     install_requires=WORKER,
     extras_require={"train": TRAIN, "serve": SERVE, "develop": DEVELOP},
 )
