@@ -1,0 +1,109 @@
+"""The API and the page: `python -m search --index URL --serving HOST:PORT`."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import signal
+import socket
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+
+import uvicorn
+
+from index.open import open_index
+from model.command import Parser, answer
+from pipelines.own_server import OwnServer
+from pipelines.services import connect
+from search.app import create_app
+from search.keys import read
+from search.settings import Settings
+from serving.server.ports import listen
+
+LOCAL = ("127.0.0.1", "::1", "localhost")
+ENCODE_SECONDS = 5.0  # of one query with all its retries: somebody waits
+
+log = logging.getLogger(__name__)
+
+
+def serve(arguments: argparse.Namespace) -> None:
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname).1s %(message)s", stream=sys.stderr)
+    logging.getLogger("elastic_transport").setLevel(logging.WARNING)  # a line for every request
+    settings = Settings(
+        keys=arguments.keys, rate=arguments.rate, burst=arguments.burst, log_queries=arguments.log_queries
+    )
+    if settings.keys:
+        read(Path(settings.keys))
+    elif arguments.host not in LOCAL:
+        log.warning("anybody who reaches %s may ask and answer; --keys FILE asks for a key", arguments.host)
+    with ExitStack() as stack:
+        listening = stack.enter_context(listen("--port", arguments.host, arguments.port))
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # else every answer is held back for 40 ms
+        index = open_index(arguments.index or _demo_index())
+        client = stack.enter_context(connect(_addresses(arguments.serving, stack), ENCODE_SECONDS))
+        config = uvicorn.Config(
+            create_app(index, client, settings),
+            log_level="warning",
+            access_log=False,  # it would write down what people look for
+            server_header=False,
+            proxy_headers=bool(arguments.proxy),
+            forwarded_allow_ips=arguments.proxy or None,
+        )
+        port = listening.getsockname()[1]
+        print(f"http://{arguments.host}:{port} is the page, /docs the API; Ctrl-C ends it", flush=True)
+        uvicorn.Server(config).run([listening])
+
+
+def _addresses(given: str | None, stack: ExitStack) -> tuple[str, ...]:
+    """Without any: a server of our own, for the model of `make demo`."""
+    if given:
+        return tuple(given.split(","))
+    from pipelines.options import DEMO_MODEL  # Beam takes seconds to import
+
+    own = OwnServer(DEMO_MODEL, compiled=False)
+    own.contract()  # raises where there is none, in words that help
+    stack.enter_context(own.stopped_after())
+    print("starting the model's server ...", file=sys.stderr, flush=True)
+    return (own.address(),)
+
+
+def _demo_index() -> str:
+    from pipelines.options import DEMO_INDEX
+
+    return DEMO_INDEX
+
+
+def _parser() -> Parser:
+    parser = Parser(
+        prog="python -m search",
+        description="Serve the search API and its page. Without flags: on what `make demo` built, with a server of\n"
+        "the model started beside it.",
+        epilog="example:\n"
+        "  python -m search --index http://localhost:9200/companies --serving localhost:8500 --port 8000",
+    )
+    parser.add_argument("--index", metavar="URL", help="a path, lance:///path or http(s)://host:9200/alias")
+    parser.add_argument("--serving", metavar="HOST:PORT,...", help="gRPC; default: started beside")
+    parser.add_argument("--host", default="127.0.0.1", help="where to listen; %(default)s")
+    parser.add_argument("--port", type=int, default=8000, help="%(default)s; 0 takes a free one")
+    parser.add_argument("--keys", metavar="FILE", help="only with an API key of this file; see python -m search.keys")
+    parser.add_argument(
+        "--rate", type=float, default=Settings.rate, metavar="N", help="requests a second of one caller; 0: any"
+    )
+    parser.add_argument("--burst", type=int, default=Settings.burst, metavar="N", help="and at once; %(default)s")
+    parser.add_argument("--proxy", metavar="ADDRESS,...", help="believe these proxies about who asks")
+    parser.add_argument("--log_queries", action="store_true", help="write down what people look for")
+    return parser
+
+
+def main(argv: list[str] | None = None) -> int:
+    arguments = _parser().parse_args(argv)
+    try:
+        return answer(lambda: serve(arguments))
+    except KeyboardInterrupt:  # the way a server ends
+        return 0
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # uvicorn raises it again when all is answered
+    sys.exit(main())

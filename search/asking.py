@@ -1,0 +1,107 @@
+"""From a question to the companies that answer it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from index.base import Hit
+from index.document import EVERYTHING, Document, Filters, Vector
+from model.errors import InputError
+from search.companies import Companies
+from search.encoder import Encoder
+
+AWAY = 0.5  # how much the companies to stay away from count against those to be like
+SMALLEST = 1e-6
+BLOCK = 30  # companies
+
+Mode = Literal["hybrid", "vector", "words"]
+Scored = Literal["cosine", "words"]
+
+
+@dataclass(frozen=True)
+class Question:
+    """Something typed, companies to be like, companies to stay away from; at least one of the first two."""
+
+    text: str | None = None
+    like: tuple[str, ...] = ()
+    unlike: tuple[str, ...] = ()
+    filters: Filters = EVERYTHING
+    mode: Mode = "hybrid"
+    k: int = 10
+    offset: int = 0
+
+    @property
+    def depth(self) -> int:
+        return self.offset + self.k
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """`total` where the list came to its end, and it is known how long it is."""
+
+    hits: Sequence[Hit]
+    anchors: Sequence[Document]  # those to be like
+    model: str
+    total: int | None
+    scored_by: Scored
+
+
+def rank(question: Question, companies: Companies, encoder: Encoder) -> Ranking:
+    """Anchors are left out of the answer. Hybrid ranks are fused, but every score is the cosine to the question."""
+    anchors = companies.get_all([*question.like, *question.unlike])
+    like = [anchors[id] for id in dict.fromkeys(question.like)]
+    excluded = tuple(dict.fromkeys((*question.filters.exclude_ids, *anchors)))
+    filters = replace(question.filters, exclude_ids=excluded)
+    text = question.text
+    if question.mode == "words":
+        found = companies.words(text or "", question.depth, filters)
+        return _page(question, found, like, companies.model(), "words")
+    # A stored company brings the name of its model along; only what was typed needs the index to be asked.
+    model = next((one.model for one in anchors.values()), None) or companies.model()
+    typed = [encoder.vector(text, model)] if text else []
+    unlike = [anchors[id] for id in dict.fromkeys(question.unlike)]
+    vector = direction([*typed, *map(_vector, like)], [*map(_vector, unlike)])
+    if question.mode == "vector" or not text:
+        return _page(question, companies.nearest(vector, question.depth, model, filters), like, model, "cosine")
+    # How ranks fuse depends on how deep one looks: pages that follow each other must be cut from one list.
+    depth = math.ceil(question.depth / BLOCK) * BLOCK
+    page = _page(question, companies.hybrid(text, vector, depth, model, filters), like, model, "cosine")
+    return replace(page, hits=_with_cosines(page.hits, vector, companies))
+
+
+def direction(towards: Sequence[Vector], away: Sequence[Vector]) -> Vector:
+    """The mean of unit vectors [d], less half the mean of those to stay away from, of unit length."""
+    mean = np.mean([_unit(one) for one in towards], axis=0)
+    if away:
+        mean = mean - AWAY * np.mean([_unit(one) for one in away], axis=0)
+    length = float(np.linalg.norm(mean))
+    if length < SMALLEST:
+        raise InputError("what to be like and what to stay away from cancel out; leave one of them away")
+    return (mean / length).astype(np.float32)
+
+
+def _page(question: Question, found: list[Hit], like: list[Document], model: str, scored_by: Scored) -> Ranking:
+    total = len(found) if len(found) < question.depth else None
+    return Ranking(found[question.offset : question.depth], like, model, total, scored_by)
+
+
+def _with_cosines(hits: Sequence[Hit], vector: Vector, companies: Companies) -> list[Hit]:
+    """Scores of fused ranks say nothing to a person. What was deleted a moment ago falls out."""
+    stored = companies.get_some(hit.document.id for hit in hits)
+    present = [(hit, stored[hit.document.id]) for hit in hits if hit.document.id in stored]
+    return [Hit(hit.document, float(vector @ _unit(_vector(company)))) for hit, company in present]
+
+
+def _vector(company: Document) -> Vector:
+    assert company.embedding is not None  # only tombstones have none
+    return company.embedding
+
+
+def _unit(vector: Vector) -> Vector:
+    unit: Vector = vector / np.linalg.norm(vector)
+    return unit

@@ -1,0 +1,158 @@
+"""Training pairs from what people answered: `python -m search.labels --index URL --out pairs.tsv`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from index.base import Index
+from index.open import open_index
+from model.command import Parser, answer
+from model.contract import COMPANY_FIELDS
+from model.data import read_columns
+from model.errors import InputError
+from search.feedback import NOT_SIMILAR, SIMILAR, Feedback, open_feedback
+from search.verdicts import QUERY, Pair, Verdicts, verdicts
+
+HEADER = "left\tright\tlabel"
+IDS_AT_ONCE = 1000
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Label by pair, "" for unlabelled, and how many were left out for what reason."""
+
+    pairs: dict[Pair, str]
+    gone: int  # a company of the pair is no more
+    queries: int  # no companies are written, so that nothing could say what the query was
+    unwritable: int  # an id that a tab-separated file cannot hold
+
+
+def labels(found: Verdicts, index: Index, earlier: dict[Pair, str], with_queries: bool) -> Labels:
+    """Answers overrule what earlier pairs say, and nothing that is known becomes unlabelled."""
+    pairs = dict.fromkeys(found.unlabelled, "") | earlier
+    pairs |= dict.fromkeys(found.similar, SIMILAR) | dict.fromkeys(found.not_similar, NOT_SIMILAR)
+    pairs = {pair: label for pair, label in pairs.items() if pair not in found.tied}
+    asked = {pair for pair in pairs if _queries(pair, found)}
+    if not with_queries:
+        pairs = {pair: label for pair, label in pairs.items() if pair not in asked}
+    ids = {id for pair in pairs for id in pair if id not in found.texts}
+    there = {id for some in _batches(ids) for id, known in index.known(some).items() if not known.deleted}
+    there |= found.texts.keys()
+    present = {pair: label for pair, label in pairs.items() if there.issuperset(pair)}
+    written = {pair: label for pair, label in present.items() if all(map(_fits, pair))}
+    return Labels(written, len(pairs) - len(present), 0 if with_queries else len(asked), len(present) - len(written))
+
+
+def read_earlier(path: str) -> dict[Pair, str]:
+    rows = read_columns(Path(path), ["left", "right", "label"])
+    return {(min(left, right), max(left, right)): label for _, (left, right, label) in rows}
+
+
+def write_pairs(path: Path, pairs: dict[Pair, str]) -> None:
+    # Labelled ones first, so that a look into the file shows what people said.
+    rows = sorted(pairs.items(), key=lambda item: (not item[1], item))
+    _write(path, [HEADER, *(f"{left}\t{right}\t{label}" for (left, right), label in rows)])
+
+
+def write_companies(path: Path, pairs: dict[Pair, str], texts: dict[str, str], index: Index) -> int:
+    """The companies that the pairs speak of, as training reads them, and queries as companies that have a
+    description alone."""
+    ids = sorted({id for pair in pairs for id in pair})
+    lines = [json.dumps({"id": id, "description": texts[id]}) for id in ids if id in texts]
+    for some in _batches(id for id in ids if id not in texts):
+        for id, company in index.get_many(some).items():
+            fields = {name: getattr(company, name) for name in COMPANY_FIELDS}
+            lines.append(json.dumps({"id": id} | {name: value for name, value in fields.items() if value}))
+    _write(path, lines)
+    return len(lines)
+
+
+def _queries(pair: Pair, found: Verdicts) -> bool:
+    return any(id.startswith(QUERY) and id in found.texts for id in pair)
+
+
+def _fits(id: str) -> bool:
+    return id == id.strip() and not any(letter in id for letter in "\t\n\r")
+
+
+def _batches(ids: Iterable[str]) -> Iterator[list[str]]:
+    wanted = sorted(ids)
+    for start in range(0, len(wanted), IDS_AT_ONCE):
+        yield wanted[start : start + IDS_AT_ONCE]
+
+
+def _write(path: Path, lines: list[str]) -> None:
+    """Complete, or not at all: a training run must not read half of it."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        temporary.replace(path)
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror}") from error
+
+
+def report(found: Verdicts, made: Labels) -> Iterator[str]:
+    counted = list(made.pairs.values())
+    yield (
+        f"{found.answers:,} answers of {found.people:,} people: {counted.count(SIMILAR):,} pairs {SIMILAR}, "
+        f"{counted.count(NOT_SIMILAR):,} {NOT_SIMILAR}, {counted.count(''):,} unlabelled"
+    )
+    for number, words in (
+        (len(found.outvoted), "pairs on which people differ went with the majority"),
+        (len(found.tied), "pairs with as many yes as no were left out"),
+        (found.undone, "answers were taken back"),
+        (found.without_anchor, "answers are on questions of several parts, and say nothing of a pair"),
+        (made.gone, "pairs were left out: a company of theirs was deleted"),
+        (made.queries, "pairs with what somebody typed were left out; --companies FILE keeps them"),
+        (made.unwritable, "pairs were left out: an id with a tab or a line break"),
+    ):
+        if number:
+            yield f"{number:,} {words}"
+    for left, right in sorted(found.tied):
+        yield f"tied: {left} / {right}"
+
+
+def make(index: Index, store: Feedback, arguments: argparse.Namespace) -> None:
+    found = verdicts(store.scan())
+    earlier = read_earlier(arguments.add) if arguments.add else {}
+    made = labels(found, index, earlier, bool(arguments.companies))
+    if not any(made.pairs.values()):
+        raise InputError(f"no pair has a label: nobody has answered yet, by {store.where}; --add FILE adds known pairs")
+    if arguments.companies:
+        written = write_companies(Path(arguments.companies), made.pairs, found.texts, index)
+        print(f"{written:,} companies are in {arguments.companies}")
+    write_pairs(Path(arguments.out), made.pairs)
+    for line in report(found, made):
+        print(line)
+    print(f"{len(made.pairs):,} pairs are in {arguments.out}; train with --negative {NOT_SIMILAR}")
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = Parser(
+        prog="python -m search.labels",
+        description="Pairs for model.train from what people answered on the page: yes is positive, no is negative,\n"
+        "shown and not answered is unlabelled. The newest answer of a person counts, and the majority of people.",
+        epilog="example:\n"
+        "  python -m search.labels --index build/demo/index --add examples/pairs.tsv \\\n"
+        "      --out build/retrain/pairs.tsv --companies build/retrain/companies.jsonl\n"
+        "  python -m model.train --pairs build/retrain/pairs.tsv --companies build/retrain/companies.jsonl \\\n"
+        f"      --negative {NOT_SIMILAR} --frozen --projection 384 --contrastive 1 \\\n"
+        "      --epochs 30 --out build/retrain/model",
+    )
+    parser.add_argument("--index", required=True, metavar="URL", help="the answers are beside this index")
+    parser.add_argument("--out", required=True, metavar="FILE", help="tab-separated left, right, label")
+    parser.add_argument("--companies", metavar="FILE", help="also write the companies (and queries) of these pairs")
+    parser.add_argument("--add", metavar="FILE", help="pairs known before; answers overrule them")
+    arguments = parser.parse_args(argv)
+    return answer(lambda: make(open_index(arguments.index), open_feedback(arguments.index), arguments))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,62 @@
+"""How much one caller may ask: a bucket of requests that fills again with time, and the size of a body."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+
+from starlette.types import Message, Receive
+
+CALLERS = 10_000  # whose buckets are kept; one that falls out was long full again
+READ_ON = 8 << 20  # bytes of a body too large that are read and dropped: who is still sending hears no answer
+
+
+class Buckets:
+    """`rate` requests a second, and up to `burst` at once, for each name; a rate of 0 is no limit."""
+
+    def __init__(self, rate: float, burst: int, clock: Callable[[], float] = time.monotonic):
+        self._rate, self._burst, self._clock = rate, burst, clock
+        self._kept: OrderedDict[str, tuple[float, float]] = OrderedDict()  # requests left, as of when
+        self._lock = threading.Lock()
+
+    def take(self, name: str) -> int:
+        """0, or after how many whole seconds there is one more."""
+        if not self._rate:
+            return 0
+        with self._lock:
+            now = self._clock()
+            left, since = self._kept.pop(name, (float(self._burst), now))
+            left = min(self._burst, left + (now - since) * self._rate)
+            granted = left >= 1
+            self._kept[name] = (left - 1 if granted else left, now)
+            if len(self._kept) > CALLERS:
+                self._kept.popitem(last=False)
+        return 0 if granted else math.ceil((1 - left) / self._rate)
+
+
+async def read_body(receive: Receive, limit: int) -> bytes | None:
+    """All of it, or None where it is larger."""
+    parts, size = list[bytes](), 0
+    while size <= READ_ON:
+        message = await receive()
+        if message["type"] != "http.request":  # the caller went away
+            break
+        size += len(message.get("body", b""))
+        if size <= limit:
+            parts.append(message.get("body", b""))
+        if not message.get("more_body", False):
+            break
+    return b"".join(parts) if size <= limit else None
+
+
+def replayed(body: bytes, receive: Receive) -> Receive:
+    """The same body once more, for whoever is next; then what comes after it."""
+    pending: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def again() -> Message:
+        return pending.pop() if pending else await receive()
+
+    return again

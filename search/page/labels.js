@@ -1,0 +1,45 @@
+// Names beside their marks, as many as fit without touching one another or leaving the frame.
+
+const LETTER = 6.6; // pixels a letter, about; a label that is a little too wide harms nobody
+const HEIGHT = 16;
+const GAP = 10;
+const LONGEST = 24;
+
+/** Places for names: `points` are {x, y, name} on the screen, the most important first. */
+export function placed(points, size, most) {
+  const taken = [];
+  const labels = [];
+  for (const point of points) {
+    if (labels.length >= most) break;
+    const text = shortened(point.name);
+    const box = [right, left].map((side) => side(point, text)).find((one) => fits(one, size, taken));
+    if (!box) continue;
+    taken.push(box);
+    labels.push({ point, text, x: box.textX, y: point.y + 4, anchor: box.anchor });
+  }
+  return labels;
+}
+
+function shortened(name) {
+  const letters = Array.from(name);
+  return letters.length > LONGEST ? `${letters.slice(0, LONGEST - 1).join("")}…` : name;
+}
+
+function right(point, text) {
+  const width = Array.from(text).length * LETTER;
+  return { ...rows(point), left: point.x + GAP, right: point.x + GAP + width, textX: point.x + GAP, anchor: "start" };
+}
+
+function left(point, text) {
+  const width = Array.from(text).length * LETTER;
+  return { ...rows(point), left: point.x - GAP - width, right: point.x - GAP, textX: point.x - GAP, anchor: "end" };
+}
+
+const rows = ({ y }) => ({ top: y - HEIGHT / 2, bottom: y + HEIGHT / 2 });
+
+function fits(box, { width, height }, taken) {
+  if (box.left < 0 || box.right > width || box.top < 0 || box.bottom > height) return false;
+  return taken.every(
+    (one) => box.right < one.left || box.left > one.right || box.bottom < one.top || box.top > one.bottom,
+  );
+}

@@ -1,0 +1,47 @@
+// Asking until there is an answer: what passes by itself is waited for, and said meanwhile.
+
+import { mayAskAgain } from "./key.js";
+import { announce, failed } from "./messages.js";
+
+const FIRST_SECONDS = 2;
+const LONGEST_SECONDS = 30;
+
+let wake = null;
+
+/** What `ask` gives in the end, errors shown in `place`; rejects only when the signal is aborted. */
+export async function patiently(ask, place, signal) {
+  for (let seconds = FIRST_SECONDS; ; seconds = Math.min(2 * seconds, LONGEST_SECONDS)) {
+    try {
+      return await ask();
+    } catch (error) {
+      if (signal.aborted) throw error;
+      if (error.status === undefined) throw error; // a fault of the page itself
+      const wait = error.passes ? Math.max(seconds, error.retrySeconds) : null;
+      place.replaceChildren(failed(error, wait, hurry));
+      place.removeAttribute("aria-busy");
+      await pause(wait, signal);
+    }
+  }
+}
+
+/** Asks again at once where somebody waits. */
+export function hurry() {
+  if (!wake) return;
+  mayAskAgain();
+  announce("Trying again");
+  wake();
+}
+
+function pause(seconds, signal) {
+  return new Promise((resolve, reject) => {
+    const end = () => {
+      clearTimeout(timer);
+      if (wake === end) wake = null;
+      if (signal.aborted) reject(signal.reason);
+      else resolve();
+    };
+    const timer = seconds === null ? null : setTimeout(end, seconds * 1000);
+    wake = end;
+    signal.addEventListener("abort", end, { once: true });
+  });
+}

@@ -1,0 +1,59 @@
+// The answer to a question, as a list that grows or as a map.
+
+import { PAGE, hits, market } from "./api.js";
+import { card } from "./cards.js";
+import { make } from "./dom.js";
+import { clearFilters } from "./facets.js";
+import { MarketMap } from "./map.js";
+import { announce, nothing } from "./messages.js";
+import { patiently } from "./patience.js";
+import { go } from "./state.js";
+
+const FURTHEST = 1000; // the API goes no deeper
+
+/** Resolves once the list is there; with nothing, for the title takes the focus. */
+export async function showList(state, place, signal) {
+  const answer = await patiently(() => hits(state, 0, signal), place, signal);
+  if (!answer.hits.length) return showNothing(state, place);
+  const list = make("ol", { class: "cards", "aria-label": "Companies found" });
+  const best = answer.hits[0].score;
+  let next = 0;
+  const foot = make("div", { class: "foot" });
+  add(answer);
+  place.replaceChildren(list, foot);
+  announce(`${answer.hits.length} companies found`);
+  return null;
+
+  function add(page) {
+    const about = { state, best, shown: page.shown, scoredBy: page.scored_by };
+    list.append(...page.hits.map((hit) => card(hit, about)));
+    next += PAGE;
+    const ended = page.total_known !== null || next > FURTHEST;
+    foot.replaceChildren(...(ended ? [] : [make("button", { type: "button", onclick: more }, "Show more")]));
+  }
+
+  async function more() {
+    const from = list.children.length;
+    foot.firstChild.disabled = true;
+    const page = await patiently(() => hits(state, next, signal), foot, signal).catch(() => null);
+    if (!page || signal.aborted) return;
+    add(page);
+    announce(page.hits.length ? `${page.hits.length} more companies` : "These were all companies");
+    (list.children[from] ?? list.lastElementChild).querySelector("h2 a").focus();
+  }
+}
+
+export async function showMap(state, place, signal) {
+  const answer = await patiently(() => market(state, signal), place, signal);
+  if (!answer.points.length) return showNothing(state, place);
+  const map = new MarketMap(answer, (id) => go({ text: "", like: [id], unlike: [] }));
+  place.replaceChildren(map.element);
+  announce(map.summary());
+  return () => map.focus();
+}
+
+function showNothing(state, place) {
+  place.replaceChildren(nothing(state, clearFilters));
+  announce("No company found");
+  return null;
+}

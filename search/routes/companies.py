@@ -1,0 +1,64 @@
+"""One company, who is like it, names as they are typed, and what there is to filter by."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query, Request
+from starlette.responses import Response
+
+from search import answers, wire
+from search.asking import Question
+from search.problems import MISSING
+from search.resources import Resources
+from search.routes.lists import answered, listed
+from search.routes.parameters import FiltersAsked
+
+FACET_VALUES = 100
+
+CompanyId = Annotated[wire.Id, Path(description="of a company", examples=["ryanair"])]
+Size = Annotated[int, Query(ge=1, le=wire.MAX_K)]
+Offset = Annotated[int, Query(ge=0, le=wire.MAX_OFFSET)]
+WhyAsked = Annotated[bool, Query(description="also the closest sentences of each")]
+Prefix = Annotated[str, Query(max_length=wire.MAX_PREFIX, examples=["rya"])]
+Suggested = Annotated[int, Query(ge=1, le=wire.MAX_SUGGESTIONS)]
+
+
+def company_routes(resources: Resources) -> APIRouter:
+    router = APIRouter(tags=["companies"])
+    companies = resources.companies
+
+    # An id may hold a slash. This one stands first, or it would never be asked.
+    @router.get(
+        "/v1/companies/{id:path}/similar",
+        response_model=wire.Similar,
+        responses=MISSING,
+        summary="Companies like this one",
+    )
+    def similar(
+        request: Request, id: CompanyId, filters: FiltersAsked, k: Size = 10, offset: Offset = 0, why: WhyAsked = False
+    ) -> Response:
+        question = Question(like=(id,), filters=filters, mode="vector", k=k, offset=offset)
+        ranking, found = listed(request, resources, question, why)
+        return answered(wire.Similar(anchor=answers.company(ranking.anchors[0]), **dict(found)))
+
+    @router.get("/v1/companies/{id:path}", responses=MISSING, summary="One company")
+    def company(id: CompanyId) -> wire.Company:
+        return answers.company(companies.get(id))
+
+    @router.get("/v1/suggest", summary="Names as they are typed")
+    def suggest(prefix: Prefix, k: Suggested = 8) -> wire.Suggestions:
+        found = companies.suggest(prefix, k)
+        return wire.Suggestions(suggestions=[wire.Suggestion(id=one.id, name=one.name) for one in found])
+
+    @router.get("/v1/facets", summary="What there is to filter by, with counts")
+    def facets(filters: FiltersAsked) -> wire.Facets:
+        found = companies.facets(filters, FACET_VALUES)
+        return wire.Facets(
+            facets={
+                name: [wire.FacetValue(value=value, count=count) for value, count in values]
+                for name, values in found.items()
+            }
+        )
+
+    return router

@@ -1,0 +1,37 @@
+"""What people answer back."""
+
+from __future__ import annotations
+
+import time
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from search import wire
+from search.feedback import Answer
+from search.problems import MISSING
+from search.resources import Resources
+
+
+def feedback_routes(resources: Resources) -> APIRouter:
+    router = APIRouter(tags=["feedback"])
+
+    @router.post("/v1/feedback", status_code=204, response_class=Response, responses=MISSING, summary="Similar, or not")
+    def feedback(request: Request, given: wire.FeedbackGiven) -> None:
+        """Kept before it is answered. An `undo` takes back what the same person said of this pair before."""
+        resources.companies.require([given.candidate, *([given.anchor] if given.anchor else [])])
+        answer = Answer(
+            shown=given.shown,
+            at=time.time_ns() // 1000,
+            who=request.state.caller.name,
+            model=resources.companies.model(),
+            anchor=given.anchor,
+            text=given.text,
+            candidate=given.candidate,
+            answer=given.answer,
+            rank=given.rank,
+        )
+        resources.feedback.add([answer])
+        resources.metrics.answered(given.answer)
+
+    return router

@@ -1,0 +1,62 @@
+"""A list of companies as it is shown: ranked, explained, and taken note of."""
+
+from __future__ import annotations
+
+import time
+import uuid
+
+from fastapi import Request
+from starlette.responses import Response
+
+from index.errors import WrongModel
+from search import answers, wire
+from search.asking import Question, Ranking, rank
+from search.feedback import Shown
+from search.resources import Resources
+from search.why import Passage, Reason, explain
+from serving.channel import ServingUnavailable
+
+
+def answered(found: wire.Found) -> Response:
+    """As it is: FastAPI would check once more what was checked as it was made, which costs as much as the rest."""
+    return Response(found.model_dump_json(), media_type="application/json")
+
+
+def listed(request: Request, resources: Resources, question: Question, why: bool) -> tuple[Ranking, wire.Found]:
+    request.state.asked = question.text
+    ranking = rank(question, resources.companies, resources.encoder)
+    reasons = _reasons(resources, question, ranking) if why else None
+    shown = Shown(
+        id=uuid.uuid4().hex,
+        at=time.time_ns() // 1000,
+        who=request.state.caller.name,
+        model=ranking.model,
+        text=question.text,
+        like=question.like,
+        unlike=question.unlike,
+        companies=tuple(hit.document.id for hit in ranking.hits),
+        offset=question.offset,
+    )
+    resources.recorder.shown(shown)
+    found = wire.Found(
+        hits=answers.hits(ranking.hits, question.offset, reasons),
+        model=ranking.model,
+        scored_by=ranking.scored_by,
+        total_known=ranking.total,
+        shown=shown.id,
+    )
+    return ranking, found
+
+
+def _reasons(resources: Resources, question: Question, ranking: Ranking) -> list[list[Reason]] | None:
+    """None while the endpoint is away or of another model: the list itself needs neither."""
+    if not ranking.hits:
+        return []
+    typed = [Passage(question.text)] if question.text else []
+    passages = [*typed, *(Passage(one.description, one.id) for one in ranking.anchors)]
+    try:
+        documents = [hit.document for hit in ranking.hits]
+        return explain(resources.encoder, passages, documents, ranking.model)
+    except (ServingUnavailable, WrongModel):
+        resources.metrics.unexplained()
+        return None

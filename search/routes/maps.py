@@ -1,0 +1,55 @@
+"""A neighbourhood as points on a plane."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import numpy as np
+from fastapi import APIRouter, Query, Request
+
+from index.document import Document
+from search import wire
+from search.asking import Question, Ranking, rank
+from search.market_map import positions
+from search.problems import MISSING
+from search.resources import Resources
+from search.routes.parameters import FiltersAsked
+from search.routes.search import question_of
+
+AnchorId = Annotated[wire.Id, Query(description="of a company", examples=["ryanair"])]
+Points = Annotated[int, Query(ge=1, le=wire.MAX_POINTS)]
+
+
+def map_routes(resources: Resources) -> APIRouter:
+    router = APIRouter(tags=["map"])
+
+    def drawn(question: Question) -> wire.Map:
+        return draw(resources, rank(question, resources.companies, resources.encoder))
+
+    @router.get("/v1/map", responses=MISSING, summary="The market around a company")
+    def around(id: AnchorId, filters: FiltersAsked, k: Points = 100) -> wire.Map:
+        return drawn(Question(like=(id,), filters=filters, mode="vector", k=k))
+
+    @router.post("/v1/map", responses=MISSING, summary="The market around a question")
+    def asked(request: Request, asked: wire.MapQuestion) -> wire.Map:
+        request.state.asked = asked.text
+        return drawn(question_of(asked))
+
+    return router
+
+
+def draw(resources: Resources, ranking: Ranking) -> wire.Map:
+    """Anchors are points too: the nearest to themselves."""
+    scores = dict.fromkeys((one.id for one in ranking.anchors), 1.0)
+    scores |= {hit.document.id: hit.score for hit in ranking.hits}
+    stored = resources.companies.get_some(scores)  # with vectors; less what was deleted a moment ago
+    companies = [stored[id] for id in scores if id in stored]
+    vectors = [company.embedding for company in companies if company.embedding is not None]
+    plane = positions(np.stack(vectors)) if vectors else np.zeros((0, 2))
+    points = [_point(company, *place, scores[company.id]) for company, place in zip(companies, plane, strict=True)]
+    anchor = ranking.anchors[0].id if len(ranking.anchors) == 1 else None
+    return wire.Map(points=points, anchor=anchor)
+
+
+def _point(company: Document, x: float, y: float, score: float) -> wire.Point:
+    return wire.Point(id=company.id, name=company.name, sector=company.sector, x=x, y=y, score=score)

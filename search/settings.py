@@ -1,0 +1,24 @@
+"""The choices of one search service, made at its edge and read by nobody below from anywhere else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from model.errors import InputError
+
+
+@dataclass(frozen=True)
+class Settings:
+    keys: str | None = None  # file of hashed API keys; without one everybody may ask
+    rate: float = 30.0  # requests a second of one caller, in the long run; 0 is no limit
+    burst: int = 90  # and at once: a page that opens, and someone who types
+    body_bytes: int = 256 * 1024
+    cached_vectors: int = 20_000  # of sentences and queries: 30 MB of 384 numbers each
+    log_queries: bool = False  # what people look for is their own affair
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.rate < float("inf"):
+            raise InputError(f"--rate must be a number of requests a second, or 0 for no limit; got {self.rate}")
+        for name in ("burst", "body_bytes", "cached_vectors"):
+            if getattr(self, name) < 1:
+                raise InputError(f"--{name} must be at least 1, got {getattr(self, name)}")

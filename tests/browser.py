@@ -1,0 +1,87 @@
+"""A real browser on a real server: Chromium that notes everything a user should not meet."""
+
+import os
+import shutil
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+import uvicorn
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+SECONDS = 15
+expect.set_options(timeout=SECONDS * 1000)
+
+
+@contextmanager
+def served(app: Any) -> Iterator[str]:
+    """The address of an app that runs in a thread; whoever comes before it is up waits at the open port."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", ws="none"))
+        thread = threading.Thread(target=server.run, args=([listening],))
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """Where there is none a test is skipped, but never in CI."""
+    path = next(filter(None, map(shutil.which, NAMES)), None)
+    if path is None:
+        if os.environ.get("CI") == "true":
+            raise RuntimeError(f"the page's tests need a browser: one of {', '.join(NAMES)} on the path")
+        pytest.skip("no Chromium on this machine")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+class Visit:
+    """One person's visit; `faults` are console errors, exceptions, and requests to anywhere but the server.
+
+    A browser's console tells of every refusal too: those with `status`, or that begin so, are let pass.
+    """
+
+    def __init__(self, browser: Browser, address: str, status: int | None = None, **settings: Any):
+        self.address, self.faults = address, list[str]()
+        self._refusal = f"the server responded with a status of {status}"
+        self.context = browser.new_context(base_url=address, reduced_motion="reduce", **settings)
+        self.page = self.context.new_page()
+        self.page.set_default_timeout(SECONDS * 1000)
+        self.page.on("console", lambda said: said.type == "error" and self.faults.append(said.text))
+        self.page.on("pageerror", lambda error: self.faults.append(str(error)))
+        self.page.on("request", lambda request: self._foreign(request.url) and self.faults.append(request.url))
+
+    def _foreign(self, url: str) -> bool:
+        return not url.startswith((f"{self.address}/", "data:", "blob:"))
+
+    def __enter__(self) -> Page:
+        return self.page
+
+    def __exit__(self, failed: type[BaseException] | None, *_: object) -> None:
+        self.context.close()
+        if failed is None:
+            assert [fault for fault in self.faults if self._refusal not in fault] == []
+
+
+def serious_faults(page: Page) -> list[str]:
+    """What axe-core finds serious or worse, with the elements it is about."""
+    found = Axe().run(page).response
+    assert len(found["passes"]) > 10  # it looked at something
+    return [
+        f"{fault['id']}: {[node['html'] for node in fault['nodes']]}"
+        for fault in found["violations"]
+        if fault["impact"] in ("serious", "critical")
+    ]
