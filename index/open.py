@@ -8,13 +8,17 @@ from index.base import Index, Spec
 from index.errors import IndexUnusable
 
 
-def open_index(url: str, create: Spec | None = None) -> Index:
-    """The index at `url`. Missing: made for `create`, or IndexMissing. There, but for another model: WrongModel."""
+def open_index(url: str, create: Spec | None = None, patience: float | None = None) -> Index:
+    """The index at `url`. Missing: made for `create`, or IndexMissing. There, but for another model: WrongModel.
+
+    `patience` is for how many seconds a server that is away is tried again by whoever reads: minutes, as a pipeline
+    has them, unless somebody waits for the answer.
+    """
     # Either store costs seconds to import: only the one that is asked for.
     if url.startswith(("http://", "https://")):
         from index.elastic.store import open_elastic
 
-        index: Index = open_elastic(url, create)
+        index: Index = open_elastic(url, create, patience)
         return index
     from index.lance.store import open_lance
 

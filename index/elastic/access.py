@@ -79,7 +79,7 @@ class Access:
         return cls(*(environment.get(name, "") for name in names))
 
 
-def connect(address: Address, access: Access) -> Elasticsearch:
+def connect(address: Address, access: Access, seconds: float = REQUEST_SECONDS) -> Elasticsearch:
     """Nothing is sent yet. The client never tries again by itself: it would do so at once, without a pause."""
     options: dict[str, Any] = {}
     if access.authority and address.hosts[0].startswith("https:"):
@@ -88,7 +88,7 @@ def connect(address: Address, access: Access) -> Elasticsearch:
         list(address.hosts),
         api_key=access.api_key or None,
         basic_auth=(access.user, access.password) if access.user else None,
-        request_timeout=REQUEST_SECONDS,
+        request_timeout=seconds,
         max_retries=0,
         retry_on_status=(),
         **options,

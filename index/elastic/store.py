@@ -13,7 +13,7 @@ from elasticsearch import Elasticsearch
 from index.base import Facets, Hit, Index, Known, Outcome, Spec, Status, Suggestion, check_query, check_size
 from index.document import EVERYTHING, FILTERABLE, Document, Filters, Vector, fold, is_unicode
 from index.elastic import answers, queries
-from index.elastic.access import Access, Address, connect
+from index.elastic.access import REQUEST_SECONDS, Access, Address, connect
 from index.elastic.bulk import Bulk
 from index.elastic.loads import RENEW_SECONDS, Loads, left, new_loader
 from index.elastic.mapping import COLUMNS, KNOWN_COLUMNS, to_document, to_known
@@ -24,14 +24,15 @@ from index.errors import IndexMissing, IndexUnusable, WrongModel
 from index.settle import settle
 
 OPENING_SECONDS = 15.0  # a wrong address should be told soon; work that has begun waits longer
+ANSWER_SECONDS = 10.0  # of one request where somebody waits: a server that hangs is as good as away
 MERGING_SECONDS = 6 * 3600.0
 COMPANIES_PER_SEGMENT = 1_000_000
 
 
-def open_elastic(url: str, create: Spec | None) -> ElasticIndex:
+def open_elastic(url: str, create: Spec | None, patience: float | None = None) -> ElasticIndex:
     address, access = Address.parse(url), Access.from_environment()
     try:
-        client = connect(address, access)
+        client = connect(address, access, REQUEST_SECONDS if patience is None else ANSWER_SECONDS)
     except (ValueError, OSError) as error:
         raise IndexUnusable(f"{url} cannot be used as an index: {error}") from error
     places = Places(url, client, address.alias)
@@ -46,7 +47,7 @@ def open_elastic(url: str, create: Spec | None) -> ElasticIndex:
     if create:
         index.require(create.model)
     index._tend_loads(index._place())
-    places.patience = SECONDS
+    places.patience = SECONDS if patience is None else patience
     return index
 
 
