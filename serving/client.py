@@ -79,6 +79,8 @@ class EmbeddingClient:
         contract = self.contract()
         outcomes = self._encode(list(rows), contract.max_tokens)
         vectors, fingerprints = _stacked(outcomes, contract.dimension)
+        if any(made and made != contract.fingerprint for made in fingerprints):
+            self._contract = None  # the server changed its model: whoever asks next is told what that one promises
         vectors, fingerprints = vectors[places], [fingerprints[place] for place in places]
         refusals = _refusals(texts, [outcomes[place] for place in places])
         if refusals:
@@ -86,11 +88,12 @@ class EmbeddingClient:
         return vectors, fingerprints
 
     def contract(self) -> Contract:
-        """What the server's model promises; asked once."""
-        if self._contract is None:
+        """What the server's model promises; asked once, and again when vectors came from another model."""
+        known = self._contract
+        if known is None:
             try:
                 outputs = self._endpoint.predict(predict_request(self._model, "contract", [b""])).outputs
-                self._contract = Contract.from_json(outputs["contract"].string_val[0])
+                known = self._contract = Contract.from_json(outputs["contract"].string_val[0])
             except InputError:
                 raise
             except (ValueError, LookupError, TypeError) as error:
@@ -98,7 +101,7 @@ class EmbeddingClient:
                     f"model {self._model!r} at {', '.join(self._endpoint.addresses)} states no contract; "
                     f"serve one that `python -m model.export` made ({error})"
                 ) from error
-        return self._contract
+        return known
 
     def close(self) -> None:
         self._endpoint.close()

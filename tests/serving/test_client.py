@@ -229,6 +229,16 @@ def test_after_a_swap_width_and_fingerprint_are_those_of_the_vectors(client, ser
     assert fingerprints == ["0123456789abcdef"] * 2
 
 
+def test_after_a_swap_the_contract_is_asked_for_again(client, servicer):
+    client.embed(["a"])
+    servicer.contract = replace(CONTRACT, fingerprint="0123456789abcdef", max_tokens=7)
+    assert client.contract() == CONTRACT  # nothing has told of the swap yet
+    client.embed(["a"])
+    assert client.contract() == servicer.contract
+    client.embed(["a"])
+    assert servicer.contracts == 2
+
+
 def swap_at_second_request(servicer, **changes):
     def react(texts, context):
         if len(servicer.sent) == 2:
