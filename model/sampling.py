@@ -28,13 +28,16 @@ class Batch(NamedTuple):
 
 
 def steps_per_epoch(pairs: Pairs, batch_size: int) -> int:
-    """Batches of an epoch; refuses a batch size at which some class cannot be in every one of them."""
+    """Batches of an epoch; refuses a batch size at which some class cannot be in every one of them.
+
+    Negatives may be fewer: no risk is estimated from them alone, and people who answer begin with a handful.
+    """
     steps = -(-len(pairs) // batch_size)
     for rows in strata(pairs):
-        if pairs.labelled[rows[0]] and len(rows) < steps:
-            marks = pairs.labels[rows[0]]
-            name = pairs.names[int(marks.argmax())] if marks.any() else "the negative one"
-            smallest = -(-len(pairs) // min(len(r) for r in strata(pairs) if pairs.labelled[r[0]]))
+        marks = pairs.labels[rows[0]]
+        if marks.any() and len(rows) < steps:
+            name = pairs.names[int(marks.argmax())]
+            smallest = -(-len(pairs) // min(len(r) for r in strata(pairs) if pairs.labels[r[0]].any()))
             raise DataError(
                 f"class {name!r} has {len(rows)} rows, too few to be in each of the {steps} batches of {batch_size}; "
                 f"the smallest batch size that works is {smallest}"

@@ -125,13 +125,19 @@ def test_the_size_named_works_and_one_less_does_not(counts):
 def test_the_refusal_names_the_class():
     with pytest.raises(DataError, match="class 'c' has 16 rows, too few to be in each of the 17 batches of 32"):
         steps_per_epoch(PAIRS, 32)
-    with pytest.raises(DataError, match="the negative one"):
-        steps_per_epoch(made([50], negatives=2, unlabelled=100), 10)
 
 
 def test_few_unlabelled_rows_are_no_hindrance():
     pairs = made([50], unlabelled=2)
     assert len(epoch_rows(pairs, 5, seed=0, epoch=0)) == 11
+
+
+def test_few_negatives_are_no_hindrance_and_each_is_in_one_batch():
+    pairs = made([50], negatives=2, unlabelled=100)
+    batches = epoch_rows(pairs, 10, seed=0, epoch=0)
+    negative = pairs.labelled & ~pairs.labels.any(axis=1)
+    assert sorted(np.concatenate(batches)) == list(range(152))
+    assert sorted(negative[rows].sum() for rows in batches) == [0] * 14 + [1, 1]
 
 
 # assemble
