@@ -10,6 +10,7 @@ UV_VERSION := 0.13.7
 PYTHON3 ?= $(shell command -v python3.11 || command -v python3)
 DATA ?= ../shared/data
 INDEX ?= lance
+PORT ?= 8000
 export KERAS_BACKEND := tensorflow
 
 help: ## this list
@@ -33,6 +34,13 @@ lock: $(READY) ## requirements.lock from setup.py
 demo: $(READY) ## everything from nothing: train on examples/, export, encode, ask; INDEX=elasticsearch for a real one
 	@$(PYTHON) -m infra.demo --index $(INDEX)
 
+page: $(READY) ## the page on what the demo built, built first where it is missing; PORT=8000
+	@test -e build/demo/index/live.json || $(PYTHON) -m infra.demo
+	@$(PYTHON) -m search --port $(PORT)
+
+retrain: $(READY) ## the next model from what people answered on the page: train, publish, move the index to it
+	@$(PYTHON) -m infra.retrain
+
 check: $(READY) ## ruff and mypy
 	@$(VENV)/bin/ruff check .
 	@$(VENV)/bin/ruff format --check .
@@ -47,4 +55,4 @@ reproduce: $(READY) ## the measurements, on the data in DATA=... (default ../sha
 clean: ## remove what the demo and the measurements built
 	rm -rf build
 
-.PHONY: help setup lock demo check test reproduce clean
+.PHONY: help setup lock demo page retrain check test reproduce clean

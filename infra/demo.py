@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import shutil
-import subprocess
 import sys
-import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import cache
@@ -16,14 +12,9 @@ from index.base import Hit
 from index.errors import IndexMissing
 from index.open import open_index
 from infra.local.elasticsearch import Elasticsearch
-from model import train
+from infra.steps import command, export_unless_there, follow, holds, train_unless_there
 from model.command import Parser
-from model.config import TrainConfig
-from model.errors import InputError, RunError
-from model.prepare import prepare
-from model.run import Run
 from pipelines.options import DEMO_INDEX, DEMO_MODEL, EXAMPLES
-from serving.storage import open_base
 
 RUN = Path("build/demo/model")
 TRAIN = [
@@ -42,30 +33,17 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def run(index: Callable[[], str]) -> int:
-    steps: list[tuple[str, Callable[[], None]]] = [
-        ("train on examples/", train_unless_there),
-        ("export a SavedModel", export_unless_there),
-        ("encode examples/ into the index", lambda: encode(index())),
-        ("ask the index", lambda: ask(index())),
-    ]
-    began, took = time.monotonic(), []
-    for title, step in steps:
-        print(f"\n== {title}", flush=True)
-        start = time.monotonic()
-        try:
-            step()
-        except subprocess.CalledProcessError as error:
-            print(f"error: {title} failed; the reason is above", file=sys.stderr)
-            return error.returncode
-        except InputError as error:
-            print(f"error: {title}: {error}", file=sys.stderr)
-            return 2
-        took.append((title, time.monotonic() - start))
-    print("\n== done")
-    for title, seconds in took:
-        print(f"{seconds:7.1f} s  {title}")
-    print(f"{time.monotonic() - began:7.1f} s  in all; the model is in {RUN}, its SavedModel in {DEMO_MODEL}")
-    return 0
+    code = follow(
+        [
+            ("train on examples/", lambda: train_unless_there(TRAIN)),
+            ("export a SavedModel", lambda: export_unless_there(RUN, DEMO_MODEL)),
+            ("encode examples/ into the index", lambda: encode(index())),
+            ("ask the index", lambda: ask(index())),
+        ]
+    )
+    if code == 0:
+        print(f"the model is in {RUN}, its SavedModel in {DEMO_MODEL}; `make page` serves the page on it")
+    return code
 
 
 def url_of(kind: str, servers: ExitStack) -> Callable[[], str]:
@@ -81,31 +59,6 @@ def url_of(kind: str, servers: ExitStack) -> Callable[[], str]:
     return address
 
 
-def command(module: str, *arguments: str) -> None:
-    print(f"$ python -m {module} {' '.join(arguments)}", flush=True)
-    subprocess.run([sys.executable, "-m", module, *arguments], check=True)
-
-
-def train_unless_there() -> None:
-    config = TrainConfig(**vars(train.parser().parse_args(TRAIN)))
-    try:
-        Run(config, prepare(config).hashes)
-    except RunError:
-        print(f"{RUN} was trained on other examples or with other settings: training anew")
-        shutil.rmtree(RUN)
-    command("model.train", *TRAIN)
-
-
-def export_unless_there() -> None:
-    trained = json.loads((RUN / "metrics.json").read_text())["fingerprint"]
-    base = open_base(DEMO_MODEL)
-    version = base.newest()
-    if version is not None and base.contract(version).fingerprint == trained:
-        print(f"{base.location(version)} holds this model already")
-        return
-    command("model.export", "--model", str(RUN), "--to", DEMO_MODEL)
-
-
 def encode(index: str) -> None:
     """The server is started by the pipeline for as long as it needs one: not at all where nothing changed."""
     where = [] if index == DEMO_INDEX else ["--index", index]
@@ -115,10 +68,8 @@ def encode(index: str) -> None:
 
 
 def holds_another_model(index: str) -> bool:
-    base = open_base(DEMO_MODEL)
-    newest = base.newest()
     try:
-        return newest is not None and open_index(index).spec().model != base.contract(newest).fingerprint
+        return not holds(DEMO_MODEL, open_index(index).spec().model)
     except IndexMissing:
         return False
 
