@@ -14,6 +14,7 @@ import uvicorn
 
 from index.open import open_index
 from model.command import Parser, answer
+from pipelines.options import DEMO_INDEX, DEMO_MODEL
 from pipelines.own_server import OwnServer
 from pipelines.services import connect
 from search.app import create_app
@@ -22,7 +23,8 @@ from search.settings import Settings
 from serving.server.ports import listen
 
 LOCAL = ("127.0.0.1", "::1", "localhost")
-ENCODE_SECONDS = 5.0  # of one query with all its retries: somebody waits
+# Somebody waits: so long a part that is away is tried again, before people are told.
+INDEX_SECONDS, ENCODE_SECONDS = 2.0, 5.0
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +42,7 @@ def serve(arguments: argparse.Namespace) -> None:
     with ExitStack() as stack:
         listening = stack.enter_context(listen("--port", arguments.host, arguments.port))
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # else every answer is held back for 40 ms
-        index = open_index(arguments.index or _demo_index())
+        index = open_index(arguments.index, patience=INDEX_SECONDS)
         client = stack.enter_context(connect(_addresses(arguments.serving, stack), ENCODE_SECONDS))
         config = uvicorn.Config(
             create_app(index, client, settings),
@@ -59,19 +61,11 @@ def _addresses(given: str | None, stack: ExitStack) -> tuple[str, ...]:
     """Without any: a server of our own, for the model of `make demo`."""
     if given:
         return tuple(given.split(","))
-    from pipelines.options import DEMO_MODEL  # Beam takes seconds to import
-
     own = OwnServer(DEMO_MODEL, compiled=False)
     own.contract()  # raises where there is none, in words that help
     stack.enter_context(own.stopped_after())
     print("starting the model's server ...", file=sys.stderr, flush=True)
     return (own.address(),)
-
-
-def _demo_index() -> str:
-    from pipelines.options import DEMO_INDEX
-
-    return DEMO_INDEX
 
 
 def _parser() -> Parser:
@@ -82,7 +76,9 @@ def _parser() -> Parser:
         epilog="example:\n"
         "  python -m search --index http://localhost:9200/companies --serving localhost:8500 --port 8000",
     )
-    parser.add_argument("--index", metavar="URL", help="a path, lance:///path or http(s)://host:9200/alias")
+    parser.add_argument(
+        "--index", default=DEMO_INDEX, metavar="URL", help="a path or http(s)://host:9200/alias; %(default)s"
+    )
     parser.add_argument("--serving", metavar="HOST:PORT,...", help="gRPC; default: started beside")
     parser.add_argument("--host", default="127.0.0.1", help="where to listen; %(default)s")
     parser.add_argument("--port", type=int, default=8000, help="%(default)s; 0 takes a free one")

@@ -82,7 +82,8 @@ def direction(towards: Sequence[Vector], away: Sequence[Vector]) -> Vector:
     length = float(np.linalg.norm(mean))
     if length < SMALLEST:
         raise InputError("what to be like and what to stay away from cancel out; leave one of them away")
-    return (mean / length).astype(np.float32)
+    unit: Vector = (mean / length).astype(np.float32)
+    return unit
 
 
 def _page(question: Question, found: list[Hit], like: list[Document], model: str, scored_by: Scored) -> Ranking:

@@ -63,17 +63,21 @@ class Encoder:
         return fingerprints[0]
 
     def _encode(self, texts: list[str], model: str) -> dict[str, Vector]:
-        def ask() -> tuple[Vectors, list[str]]:
-            recipe = self._embedder.contract().recipe
+        def ask() -> tuple[str, Vectors, list[str]]:
+            contract = self._embedder.contract()
             try:
-                return self._embedder.embed(recipe.render({"description": text}) for text in texts)
+                made = self._embedder.embed(contract.recipe.render({"description": text}) for text in texts)
+                return contract.fingerprint, *made
             except TextsRefused as refused:  # the others have their vectors, the refused no fingerprint
-                return refused.vectors, refused.fingerprints
+                return contract.fingerprint, refused.vectors, refused.fingerprints
 
-        vectors, fingerprints = self._breaker.call(ask)
-        strange = [made for made in fingerprints if made and made != model]
-        if strange:
-            raise WrongModel(self._index_url, model, strange[0])
+        for _ in range(2):  # a model that was changed has its own recipe, which the second time is known
+            promised, vectors, fingerprints = self._breaker.call(ask)
+            if all(made == promised for made in fingerprints if made):
+                break
+        for made in (*fingerprints, promised):
+            if made and made != model:
+                raise WrongModel(self._index_url, model, made)
         return {text: vectors[row] for row, text in enumerate(texts) if fingerprints[row]}
 
 

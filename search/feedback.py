@@ -124,5 +124,5 @@ def to_json(record: Record) -> dict[str, Any]:
 def from_json(known: dict[str, Any]) -> Record:
     """Fields that a later release may add are left out."""
     kind = _KINDS[known["kind"]]
-    given = {field.name: known[field.name] for field in fields(kind) if field.name in known}
-    return kind(**{name: tuple(value) if isinstance(value, list) else value for name, value in given.items()})
+    given: dict[str, Any] = {field.name: known[field.name] for field in fields(kind) if field.name in known}
+    return kind(**given | {name: tuple(value) for name, value in given.items() if isinstance(value, list)})

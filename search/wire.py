@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic.config import JsonDict
 
 from search.asking import Mode, Scored
 
@@ -16,7 +17,7 @@ Text = Annotated[str, StringConstraints(max_length=MAX_TEXT)]
 Values = Annotated[list[Annotated[str, StringConstraints(max_length=4096)]], Field(max_length=MAX_VALUES)]
 Anchors = Annotated[list[Id], Field(max_length=MAX_ANCHORS)]
 
-RYANAIR = {
+RYANAIR: JsonDict = {
     "id": "ryanair",
     "name": "Ryanair",
     "description": "Budget travellers in Europe know this Dublin carrier for rock-bottom fares.",

@@ -46,7 +46,7 @@ def draw(resources: Resources, ranking: Ranking) -> wire.Map:
     companies = [stored[id] for id in scores if id in stored]
     vectors = [company.embedding for company in companies if company.embedding is not None]
     plane = positions(np.stack(vectors)) if vectors else np.zeros((0, 2))
-    points = [_point(company, *place, scores[company.id]) for company, place in zip(companies, plane, strict=True)]
+    points = [_point(company, x, y, scores[company.id]) for company, (x, y) in zip(companies, plane, strict=True)]
     anchor = ranking.anchors[0].id if len(ranking.anchors) == 1 else None
     return wire.Map(points=points, anchor=anchor)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from commands import refusal
+from companies import company
 
 from search.__main__ import main
 
@@ -20,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        (["--indx", "x"], "--index"),
+        (["--indx", "x"], "--indx"),
         (["--port", "many"], "--port"),
         (["--rate", "-1"], "--rate"),
         (["--burst", "0"], "--burst"),
@@ -45,13 +46,16 @@ def test_a_port_in_use_is_one_line(capsys, index, encoder):
 
 
 def test_it_starts_answers_and_ends(index, encoder):
+    index.write([company("a%2Fb")])  # the client of the other tests would decode it twice
     command = [sys.executable, "-m", "search", "--index", index.url, "--serving", encoder.address, "--port", "0"]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, cwd=ROOT, stdout=pipe, stderr=pipe, encoding="utf-8") as process:
         try:
             address = re.match(r"(http://127\.0\.0\.1:\d+) is the page", process.stdout.readline())[1]
             with urllib.request.urlopen(f"{address}/v1/companies/air-a/similar?why=true") as answer:
-                assert len(json.load(answer)["hits"]) == 3
+                assert len(json.load(answer)["hits"]) == 4
+            with urllib.request.urlopen(f"{address}/v1/companies/a%252Fb/similar") as answer:
+                assert json.load(answer)["anchor"]["id"] == "a%2Fb"
             with urllib.request.urlopen(f"{address}/readyz") as answer:
                 assert json.load(answer)["ready"] is True
         finally:

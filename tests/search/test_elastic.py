@@ -1,43 +1,48 @@
 """The service over a real Elasticsearch: feedback in an index beside the companies, injections, the server away."""
 
+import threading
+import time
 from dataclasses import replace
 
 import pytest
 from companies import DIMENSION, MODEL
-from market import MARKET, ids
-from real_servers import running
+from market import MARKET, ids, wait_until
 from starlette.testclient import TestClient
 
 from index.base import Spec
 from index.open import open_index
-from infra.local.elasticsearch import Elasticsearch
 from search.app import create_app
 from search.feedback import Answer, FeedbackDown, Shown, open_feedback
 from search.settings import Settings
 
 ANSWER = Answer("list", 7, "ann", MODEL, "air-a", None, "air-b", "similar", 1)
 SHOWN = Shown("list", 5, "ann", MODEL, "öl & <b>", (), (), ("air-b", "ship"), 10)
+GIVEN = {"shown": "x", "anchor": "air-a", "candidate": "air-b", "answer": "similar", "rank": 1}
+INJECTIONS = ("' OR 1=1 --", '{"match_all": {}}', "*", "Transport OR Finance", "Trans?ort", "/.*/", "\x00", '"')
 
 
-@pytest.fixture(scope="module")
-def address():
-    with running(Elasticsearch) as server:
-        yield server.address
-
-
-@pytest.fixture(scope="module")
-def index(address):
-    made = open_index(f"{address}/market", create=Spec(MODEL, DIMENSION))
+@pytest.fixture
+def market(elasticsearch_server, request):
+    """An index of the market for each test, as the service opens it."""
+    url = f"{elasticsearch_server.address}/{request.node.name.replace('[', '-').rstrip(']')}"
+    made = open_index(url, create=Spec(MODEL, DIMENSION), patience=1.0)
     made.write(MARKET)
     made.refresh()
     return made
 
 
-def test_records_come_back_as_they_were(address):
-    store = open_feedback(f"{address}/kept")
+@pytest.fixture
+def client(market, embedder):
+    with TestClient(create_app(market, embedder, Settings(rate=0))) as started:
+        yield started
+
+
+def test_records_come_back_as_they_were(elasticsearch_server):
+    url = f"{elasticsearch_server.address}/kept"
+    store = open_feedback(url)
     assert list(store.scan()) == []
     store.add([SHOWN, ANSWER])
-    open_feedback(f"{address}/kept").add([replace(ANSWER, answer="undo")])
+    open_feedback(url).add([replace(ANSWER, answer="undo")])
     assert sorted(map(str, store.scan())) == sorted(map(str, [SHOWN, ANSWER, replace(ANSWER, answer="undo")]))
 
 
@@ -46,18 +51,65 @@ def test_a_server_that_is_away_is_told():
         open_feedback("http://127.0.0.1:1/none").add([ANSWER])
 
 
-def test_the_service_answers_as_over_the_embedded_index(index, embedder):
+def test_the_service_answers_as_over_the_embedded_index(client):
+    found = client.get("/v1/companies/air-a/similar?why=true")
+    assert ids(found) == ["air-b", "ship", "bank"]
+    assert all(hit["why"] for hit in found.json()["hits"])
+    assert ids(client.post("/v1/search", json={"text": "savings", "mode": "words"})) == ["bank"]
+    assert set(ids(client.post("/v1/search", json={"text": "savings"}))) == {"air-a", "air-b", "ship", "bank"}
+    suggested = client.get("/v1/suggest?prefix=AI").json()["suggestions"]
+    assert [one["id"] for one in suggested] == ["air-b", "air-a"]
+    facets = client.get("/v1/facets?country=Ireland").json()["facets"]
+    assert facets["sector"] == [{"value": "Finance", "count": 1}, {"value": "Transport", "count": 1}]
+    assert {point["id"] for point in client.get("/v1/map?id=air-a").json()["points"]} == {one.id for one in MARKET}
+    assert client.get("/v1/status").json()["index"] == "elasticsearch"
+    assert client.get("/readyz").status_code == 200
+
+
+def test_answers_and_lists_are_kept_beside_the_index(client, market):
+    client.get("/v1/companies/air-a/similar")
+    assert client.post("/v1/feedback", json=GIVEN).status_code == 204
+    client.__exit__(None, None, None)  # what waits is written
+    kinds = sorted(type(record).__name__ for record in open_feedback(market.url).scan())
+    assert kinds == ["Answer", "Shown"]
+
+
+@pytest.mark.parametrize("field", ["sector", "industry", "country", "tags"])
+def test_what_looks_like_a_query_is_a_value_that_no_company_has(client, field):
+    before = client.get("/v1/companies/air-a/similar").json()["hits"]
+    for value in INJECTIONS:
+        assert ids(client.get("/v1/companies/air-a/similar", params={field: value})) == []
+        assert ids(client.post("/v1/search", json={"text": "money", "filters": {field: [value]}})) == []
+        assert client.get("/v1/facets", params={field: value}).json()["facets"]["sector"] == []
+    assert client.get("/v1/companies/air-a/similar").json()["hits"] == before
+
+
+@pytest.mark.parametrize("value", INJECTIONS)
+def test_ids_and_prefixes_do_not_inject_either(elasticsearch_server, embedder, value):
+    index = open_index(f"{elasticsearch_server.address}/injected", create=Spec(MODEL, DIMENSION), patience=1.0)
+    index.write(MARKET)
+    index.refresh()
     with TestClient(create_app(index, embedder, Settings(rate=0))) as client:
-        found = client.get("/v1/companies/air-a/similar?why=true")
-        assert ids(found) == ["air-b", "ship", "bank"]
-        assert all(hit["why"] for hit in found.json()["hits"])
-        assert ids(client.post("/v1/search", json={"text": "savings", "mode": "words"})) == ["bank"]
-        assert set(ids(client.post("/v1/search", json={"text": "savings"}))) == {"air-a", "air-b", "ship", "bank"}
-        for value in ("' OR 1=1 --", '{"match_all": {}}', "*", "Transport OR Finance"):
-            assert ids(client.get("/v1/companies/air-a/similar", params={"sector": value})) == []
-        assert client.get("/v1/status").json()["index"] == "elasticsearch"
-        assert client.get("/readyz").status_code == 200
-        given = {"shown": "x", "anchor": "air-a", "candidate": "air-b", "answer": "similar", "rank": 1}
-        assert client.post("/v1/feedback", json=given).status_code == 204
-    kinds = sorted(type(record).__name__ for record in open_feedback(index.url).scan())
-    assert kinds == ["Answer", "Shown", "Shown", "Shown", "Shown", "Shown", "Shown", "Shown"]
+        assert client.post("/v1/search", json={"like": [value]}).status_code == 404
+        assert client.get("/v1/suggest", params={"prefix": value}).json() == {"suggestions": []}
+
+
+def test_a_server_that_goes_and_comes_is_told_soon_and_found_again(client, elasticsearch_server):
+    assert client.get("/readyz").status_code == 200
+    restarting = threading.Thread(target=elasticsearch_server.restart)
+    restarting.start()
+    try:
+        wait_until(lambda: client.get("/readyz").status_code == 503)
+        assert "did not answer" in client.get("/readyz").json()["index"]
+        began = time.monotonic()
+        answers = [client.get("/v1/companies/air-a/similar") for _ in range(3)]
+        assert time.monotonic() - began < 5
+        told = {(answer.status_code, answer.json()["error"]["code"]) for answer in answers}
+        assert told == {(503, "index_down")}
+        kept = client.post("/v1/feedback", json=GIVEN)
+        assert kept.status_code == 503
+    finally:
+        restarting.join()
+    wait_until(lambda: client.get("/readyz").status_code == 200)
+    assert ids(client.get("/v1/companies/air-a/similar")) == ["air-b", "ship", "bank"]
+    assert client.post("/v1/feedback", json=GIVEN).status_code == 204

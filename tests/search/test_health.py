@@ -1,25 +1,18 @@
 """Index down, endpoint down, wrong model: said which, and over by itself."""
 
 import threading
-import time
 from dataclasses import replace
 
 import pytest
 from companies import DIMENSION, MODEL, OTHER_MODEL, company
 from encoder import Encoder
+from market import wait_until
 
 from index.base import Spec
 from index.errors import IndexUnusable
 from search.breaker import Breaker
 from search.health import Kept
 from serving.client import EmbeddingClient
-
-
-def wait_until(true, seconds=10.0):
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, f"not in {seconds:.0f} s"
-        time.sleep(0.05)
 
 
 def test_all_is_well(client):

@@ -6,6 +6,7 @@ import schemathesis
 from companies import DIMENSION, MODEL
 from encoder import Encoder
 from market import MARKET
+from schemathesis import GenerationMode
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
@@ -19,30 +20,44 @@ from search.app import create_app
 from search.settings import Settings
 from serving.client import EmbeddingClient
 
+CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
+WITHOUT_PARAMETERS = {"GET /healthz", "GET /readyz", "GET /metrics", "GET /v1/status"}  # nothing to get wrong
+
 
 @pytest.fixture(scope="module")
-def schema(tmp_path_factory):
+def operations(tmp_path_factory):
     encoder = Encoder()
     index = open_index(str(tmp_path_factory.mktemp("schema") / "index"), create=Spec(MODEL, DIMENSION))
     index.write(MARKET)
     with EmbeddingClient([encoder.address], deadline=5.0) as client:
-        yield schemathesis.openapi.from_asgi("/openapi.json", create_app(index, client, Settings(rate=0)))
+        schema = schemathesis.openapi.from_asgi("/openapi.json", create_app(index, client, Settings(rate=0)))
+        yield [found.ok() for found in schema.get_all_operations()]
     encoder.stop()
 
 
-documented = schemathesis.pytest.from_fixture("schema")
+def tried(operation, mode: GenerationMode) -> set[int]:
+    """The statuses that came back."""
+    statuses = set()
 
-
-@documented.parametrize()
-@hypothesis.settings(
-    max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(hypothesis.HealthCheck)
-)
-def test_no_answer_is_a_fault_or_undocumented(case):
-    case.call_and_validate(
-        checks=[
-            not_a_server_error,
-            status_code_conformance,
-            content_type_conformance,
-            response_schema_conformance,
-        ]
+    @hypothesis.given(case=operation.as_strategy(mode))
+    @hypothesis.settings(
+        max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(hypothesis.HealthCheck)
     )
+    def answered(case):
+        statuses.add(case.call_and_validate(checks=CHECKS).status_code)
+
+    answered()
+    return statuses
+
+
+def test_what_the_document_allows_is_answered_as_it_says(operations):
+    assert len(operations) == 12
+    statuses = set().union(*(tried(operation, GenerationMode.POSITIVE) for operation in operations))
+    assert statuses >= {200, 404}
+
+
+def test_what_the_document_does_not_allow_is_refused_as_it_says(operations):
+    taking = [operation for operation in operations if operation.label not in WITHOUT_PARAMETERS]
+    assert len(taking) == 8
+    statuses = set().union(*(tried(operation, GenerationMode.NEGATIVE) for operation in taking))
+    assert 422 in statuses

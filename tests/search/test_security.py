@@ -178,8 +178,8 @@ def test_logs_do_not_tell_what_people_look_for(client, caplog, embedder):
 
 
 def test_a_fault_of_the_service_is_logged_without_the_question(client, caplog, index, monkeypatch):
-    def broken(*_, **__):
-        raise RuntimeError("while looking for secretplan")
+    def broken(text, *_, **__):
+        raise RuntimeError(f"while looking for {text}")
 
     monkeypatch.setattr(index, "search", broken)
     answered = client.post("/v1/search", json={"text": "secretplan", "mode": "words"})
