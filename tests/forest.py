@@ -28,6 +28,7 @@ HOSTILE = {
     "website": "javascript:window.broken=1",
     "tags": ('"><svg onload="window.broken = 1">',),
 }
+LONG = "Sells sheets of many sizes to whoever has to count. " * 20
 FORMULA_NAME = '=HYPERLINK("http://example.com","Open, please")'
 
 
@@ -37,7 +38,7 @@ def forest() -> list[Document]:
         for place, (sector, (ending, doing)) in enumerate(TRADES.items())
         for number in range(len(TREES))
     ]
-    sheets = {"name": FORMULA_NAME, "description": "Sells sheets.", "sector": "Airlines"}
+    sheets = {"name": FORMULA_NAME, "description": LONG, "sector": "Airlines"}
     hostile = company("hostile", embedding=_near(0, 0.01), **HOSTILE)
     return [*companies, hostile, company("formula", embedding=_near(0, 0.02), **sheets)]
 

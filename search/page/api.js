@@ -5,7 +5,7 @@ import { FIELDS, onlyAnchor } from "./state.js";
 
 const TIMEOUT_MS = 30_000;
 export const PAGE = 10;
-const MAP_POINTS = 200;
+const MAP_POINTS = 150;
 
 export class ApiError extends Error {
   constructor(status, { code = "", message = "", fix = "" } = {}, retrySeconds = 0) {
@@ -33,7 +33,8 @@ export function company(id) {
 /** Hits for a state from `offset` on, with the id of the list shown. */
 export async function hits(state, offset, signal) {
   const answer = await ask(state, { k: PAGE, offset, why: true }, signal);
-  for (const { company } of answer.hits) companies.set(company.id, Promise.resolve(company));
+  const seen = [...answer.hits.map((hit) => hit.company), ...(answer.anchor ? [answer.anchor] : [])];
+  seen.forEach((one) => companies.set(one.id, Promise.resolve(one)));
   return answer;
 }
 

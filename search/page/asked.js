@@ -8,28 +8,34 @@ import { current, go, onlyAnchor } from "./state.js";
 
 const BIDI = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g; // a tab's title has no <bdi>
 
-/** Title and panel for a state; needs the anchors' names, so it may take a moment. */
+/** Title and panel for a state; needs the anchors' names, so it may take a moment. False where some are not known. */
 export async function showAsked(state, signal) {
   const box = byId("asked");
   if (!state.text && !state.like.length) {
     heading("Which companies are like this one?");
-    return box.replaceChildren();
+    box.replaceChildren();
+    return true;
   }
-  const known = await named([...state.like, ...state.unlike]);
-  if (signal.aborted) return;
+  const missing = new Set();
+  const known = await named([...state.like, ...state.unlike], missing);
+  if (signal.aborted) return true;
   const anchor = onlyAnchor(state);
   if (anchor !== null) {
     heading("Companies like ", nameOf(known.get(anchor)));
-    box.replaceChildren(panel(known.get(anchor)));
+    box.replaceChildren(...(missing.size ? [] : [panel(known.get(anchor))]));
   } else {
     heading(state.text && !state.like.length ? "Companies for " : "Companies like ", title(state, known));
     box.replaceChildren(...chips(state, known));
   }
+  return !missing.size;
 }
 
-/** id -> company; one that is not there any more keeps its id for a name. */
-async function named(ids) {
-  const found = ids.map(async (id) => [id, await company(id).catch(() => ({ id, name: "" }))]);
+/** id -> company; one that is not to be had is `missing`, and has its id for a name. */
+async function named(ids, missing) {
+  const found = ids.map(async (id) => {
+    const unknown = () => missing.add(id) && { id, name: "" };
+    return [id, await company(id).catch(unknown)];
+  });
   return new Map(await Promise.all(found));
 }
 
@@ -49,10 +55,9 @@ function panel(found) {
   return make(
     "section",
     { class: "anchor", "aria-label": "The company asked for" },
-    facts(found),
+    make("header", {}, facts(found) ?? make("span"), shortlistButton(found)),
     description(found),
     tags(found),
-    make("div", { class: "actions" }, shortlistButton(found)),
   );
 }
 

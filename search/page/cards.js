@@ -28,7 +28,7 @@ export function card(hit, list) {
       facts(company),
       description(company, (hit.why ?? []).map((pair) => pair.theirs)),
       tags(company),
-      why(hit.why, rank === 1),
+      why(hit, rank === 1),
       make("div", { class: "actions" }, about ? answers(hit, about, list.shown) : null, steering(company, list)),
     ),
   );

@@ -1,10 +1,17 @@
 // How a company's fields are shown, wherever it appears.
 
-import { isolated, make } from "./dom.js";
+import { isolated, make, unseen } from "./dom.js";
 import { follow } from "./messages.js";
 import { changed } from "./state.js";
 
-const LONG = 420; // characters; beyond them a description folds
+// Whether a folded text hides anything depends on the width of the screen; only then it has a button.
+const folds = new ResizeObserver((entries) => {
+  for (const { target } of entries) {
+    if (target.classList.contains("folded")) {
+      target.nextElementSibling.hidden = target.scrollHeight <= target.clientHeight;
+    }
+  }
+});
 
 export const nameOf = (company) => company.name || company.id;
 
@@ -39,20 +46,20 @@ function website(value) {
   return make("a", { href: url.href, target: "_blank", rel: "noopener noreferrer nofollow" }, isolated(host));
 }
 
-/** The description with the spans marked; a long one is folded until asked for. */
+/** The description with the spans marked, the closest one first; a long one is folded until asked for. */
 export function description(company, spans = []) {
   const text = company.description ?? "";
   if (!text) return null;
-  const paragraph = make("p", { class: "description", dir: "auto" }, ...marked(text, spans));
-  if (text.length <= LONG) return paragraph;
-  paragraph.classList.add("folded");
-  const button = make("button", { type: "button", class: "link", "aria-expanded": "false", onclick: flip }, "Read all");
-  return make("div", {}, paragraph, button);
+  const paragraph = make("p", { class: "description folded", dir: "auto" }, ...marked(text, spans));
+  const traits = { type: "button", class: "link", "aria-expanded": "false", hidden: true };
+  const button = make("button", { ...traits, onclick: flip }, "Read all", unseen(" of ", nameOf(company)));
+  folds.observe(paragraph);
+  return make("div", { class: "about" }, paragraph, button);
 
   function flip() {
     const folded = paragraph.classList.toggle("folded");
     button.setAttribute("aria-expanded", String(!folded));
-    button.textContent = folded ? "Read all" : "Read less";
+    button.firstChild.textContent = folded ? "Read all" : "Read less";
   }
 }
 
@@ -61,9 +68,11 @@ export function marked(text, spans) {
   const letters = Array.from(text);
   const parts = [];
   let at = 0;
-  for (const { start, end } of [...spans].sort((one, other) => one.start - other.start)) {
+  for (const span of [...spans].sort((one, other) => one.start - other.start)) {
+    const { start, end } = span;
     if (start < at || end > letters.length || end <= start) continue; // overlaps, or is not of this text
-    parts.push(letters.slice(at, start).join(""), make("mark", {}, letters.slice(start, end).join("")));
+    const traits = { class: span === spans[0] ? "closest" : "next" };
+    parts.push(letters.slice(at, start).join(""), make("mark", traits, letters.slice(start, end).join("")));
     at = end;
   }
   return [...parts, letters.slice(at).join("")];

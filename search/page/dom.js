@@ -17,6 +17,11 @@ export const isolated = (text) => make("bdi", {}, text);
 /** Words that only screen readers say. */
 export const unseen = (...children) => make("span", { class: "unseen" }, ...children);
 
+/** Words of the server, in which commands stand between backticks. */
+export function told(text) {
+  return make("bdi", {}, ...text.split("`").map((part, place) => (place % 2 ? make("code", {}, part) : part)));
+}
+
 function furnish(element, traits, children) {
   for (const [name, value] of Object.entries(traits)) {
     if (value === null || value === undefined || value === false) continue;

@@ -5,7 +5,8 @@ import { byId, isolated, make, unseen } from "./dom.js";
 import { FIELDS, current, go } from "./state.js";
 
 const TITLES = { sector: "Sector", industry: "Industry", country: "Country", tags: "Tags" };
-const FEW = 8;
+const FEW = 6;
+const AGAIN_MS = 5_000;
 
 const opened = new Set(); // fields of which all values are shown
 let asked = new AbortController();
@@ -20,6 +21,7 @@ export async function showFacets(state) {
   } catch {
     if (signal.aborted) return;
     box.replaceChildren(make("p", { class: "quiet" }, "Filters come back with the server."));
+    setTimeout(() => signal.aborted || showFacets(state), AGAIN_MS);
   }
 }
 
@@ -64,7 +66,7 @@ function group(field, values, chosen) {
 function choice(field, value, count, checked) {
   const key = `${field}=${value}`;
   const input = make("input", { type: "checkbox", value, checked, "data-focus": key, onchange: toggle });
-  const number = make("span", { class: "count" }, count.toLocaleString("en"), unseen(" companies"));
+  const number = make("span", { class: "count" }, count.toLocaleString("en"), unseen(count === 1 ? " company" : " companies"));
   return make("label", { class: "choice" }, input, make("span", { class: "value" }, isolated(value)), number);
 
   function toggle() {

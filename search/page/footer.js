@@ -3,6 +3,9 @@
 import { status } from "./api.js";
 import { byId, make } from "./dom.js";
 
+const AGAIN_MS = 10_000;
+let timer = null;
+
 const UNITS = [
   ["year", 365 * 86400],
   ["month", 30 * 86400],
@@ -13,6 +16,7 @@ const UNITS = [
 
 export async function showFacts() {
   const facts = byId("facts");
+  clearTimeout(timer);
   try {
     const { model, companies, newest_record: newest, index } = await status();
     facts.replaceChildren(
@@ -25,6 +29,7 @@ export async function showFacts() {
     );
   } catch {
     facts.textContent = "Model and number of companies are not known: the server does not say.";
+    timer = setTimeout(showFacts, AGAIN_MS);
   }
 }
 

@@ -1,16 +1,19 @@
 // Says in a person's words which part of the system is away, and notices when it is back.
 
 import { readiness } from "./api.js";
-import { byId, isolated, make } from "./dom.js";
+import { byId, make, told } from "./dom.js";
 import { announce } from "./messages.js";
 
 const WELL_MS = 30_000;
-const SICK_MS = 3_000;
+const SICK_MS = 2_000;
+const DOUBT_MS = 1_200; // the server itself looks at its parts once a second
+
+let soon = () => {};
 
 const MEANING = {
   index: "The company index does not answer, so nothing can be looked up. It works again once the index is back.",
-  serving: "The encoder does not answer: free text cannot be understood now. Looking from a company still may work.",
-  model: "Index and encoder hold different models, so their vectors cannot be compared.",
+  serving: "The encoder does not answer: free text cannot be understood now. Looking from a company still works.",
+  model: "Index and encoder hold different models: free text cannot be understood now. Looking from a company still works.",
 };
 
 /** Watches from now on; `recovered` is called when all is well after something was not. */
@@ -27,12 +30,22 @@ export function watchHealth(recovered) {
       recovered();
     }
     well = !troubles.length;
-    if (!document.hidden) timer = setTimeout(look, well ? WELL_MS : SICK_MS);
+    if (!document.hidden) plan(well ? WELL_MS : SICK_MS);
+  }
+
+  function plan(wait) {
+    clearTimeout(timer);
+    timer = setTimeout(look, wait);
   }
 
   document.addEventListener("visibilitychange", () => document.hidden || look());
+  window.addEventListener("online", look);
+  soon = () => well && plan(DOUBT_MS);
   look();
 }
+
+/** For whoever got no answer: something may be away since the last look. */
+export const lookSoon = () => soon();
 
 /** [meaning, reason] of each part that is not ok. */
 function found(answer) {
@@ -50,7 +63,7 @@ function show(troubles) {
   box.hidden = !troubles.length;
   box.replaceChildren(
     ...troubles.map(([meaning, reason]) =>
-      make("p", {}, make("strong", {}, meaning), reason ? [" ", make("span", {}, isolated(reason))] : null),
+      make("p", {}, make("strong", {}, meaning), reason ? make("span", { class: "quiet" }, told(reason)) : null),
     ),
   );
 }

@@ -11,7 +11,7 @@ import { hurry } from "./patience.js";
 import { showList, showMap } from "./results.js";
 import { SearchBox } from "./search-box.js";
 import { startShortlist } from "./shortlist.js";
-import { asksSomething, changed, current, go, onChange } from "./state.js";
+import { FIELDS, asksSomething, changed, current, go, hasFilters, onChange } from "./state.js";
 
 const VIEWS = { list: "List", map: "Map" };
 
@@ -38,7 +38,7 @@ async function show(state, onwards) {
   if (other && onwards) window.scrollTo(0, 0);
   try {
     const focus = await showContent(state, other, signal);
-    await titled;
+    if (!(await titled)) await showAsked(state, signal); // what was away then has answered now
     if (started && !signal.aborted) rescueFocus(focus);
   } catch (error) {
     if (!signal.aborted) throw error;
@@ -49,7 +49,7 @@ async function showContent(state, other, signal) {
   const place = byId("content");
   if (!asksSomething(state)) {
     place.removeAttribute("aria-busy");
-    place.replaceChildren(welcome());
+    place.replaceChildren(welcome(hasFilters(state)));
     return null;
   }
   // Other filters on the same question leave its results in sight until the new ones are there.
@@ -69,6 +69,8 @@ function rescueFocus(focus) {
 }
 
 function showToolbar(state) {
+  byId("columns").classList.toggle("home", !asksSomething(state) && !hasFilters(state));
+  byId("results").dataset.view = state.view;
   byId("toolbar").hidden = !asksSomething(state);
   byId("mode-label").hidden = !state.text;
   byId("mode").value = state.mode;
@@ -79,7 +81,8 @@ function showToolbar(state) {
   byId("views").replaceChildren(...links);
 }
 
-const NOTHING = { text: "", like: [], unlike: [], view: "list" };
+const NO_FILTERS = Object.fromEntries(FIELDS.map((field) => [field, []]));
+const NOTHING = { text: "", like: [], unlike: [], view: "list", filters: NO_FILTERS };
 
 byId("mode").addEventListener("change", (event) => go({ mode: event.target.value }));
 byId("home").addEventListener("click", (event) => follow(event, NOTHING));

@@ -1,6 +1,6 @@
 // The market map: a neighbourhood as a scatter plot, to look around in and to walk on from.
 
-import { isolated, make, makeSvg } from "./dom.js";
+import { isolated, make, makeSvg, unseen } from "./dom.js";
 import { placed } from "./labels.js";
 import { legend } from "./legend.js";
 import { nearestTowards, nearestWithin } from "./compass.js";
@@ -11,9 +11,11 @@ const STEP = 1.5;
 const MARGIN = 28;
 const LABELS = 12;
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
-const HELP =
-  "Click a company to go on from it. Wheel, buttons, or + and − zoom; dragging moves. " +
-  "With the keyboard, arrows walk from company to company and Enter picks one.";
+const HELP = "The closer two companies are, the more alike; the larger a mark, the more like what is asked. Pick one to go on.";
+const KEYS = " Arrow keys walk from company to company, Enter picks one, + and − zoom, 0 shows all.";
+const SMALLEST = 4.5; // pixels, the radius of the mark least like what is asked
+const LARGEST = 8;
+const OWN = 10;
 const REACH = 16; // pixels from a mark that still mean it
 const DRAG = 4; // pixels; less than that is a click
 
@@ -29,17 +31,19 @@ export class MarketMap {
     this.nodes = [...points]
       .sort((one, other) => (other.id === anchor) - (one.id === anchor) || other.score - one.score)
       .map((point) => ({ point, name: point.name || point.id }));
+    const scores = points.filter(({ id }) => id !== anchor).map(({ score }) => score);
+    this.scores = { least: Math.min(...scores), most: Math.max(...scores) };
     this.nodes.forEach((node) => (node.element = this.mark(node)));
     this.labels = makeSvg("g", { class: "labels", "aria-hidden": "true" });
     this.svg = makeSvg("svg", { role: "group", "aria-label": this.summary(), "aria-describedby": "map-help" });
     // Drawn from the last to the first: what matters most lies on top.
     this.svg.append(...this.nodes.map(({ element }) => element).reverse(), this.labels);
     this.tip = make("div", { class: "tip", "aria-hidden": "true", hidden: true });
-    this.frame = make("div", { class: "frame" }, this.svg, this.tip);
+    this.frame = make("div", { class: "frame" }, this.svg, this.tip, this.buttons());
     this.element = make(
       "section",
       { class: "map", "aria-label": "Market map" },
-      make("div", { class: "map-head" }, make("p", { id: "map-help", class: "quiet" }, HELP), this.buttons()),
+      make("p", { id: "map-help", class: "quiet" }, HELP, unseen(KEYS)),
       this.frame,
       legend(points, (sector) => this.highlight(sector)),
     );
@@ -49,7 +53,7 @@ export class MarketMap {
   }
 
   summary() {
-    return `${this.nodes.length} companies; the closer two are, the more alike`;
+    return `${this.nodes.length} companies on the map`;
   }
 
   mark(node) {
@@ -60,9 +64,14 @@ export class MarketMap {
     return makeSvg(
       "g",
       { ...traits, class: own ? "point own" : "point" },
-      makeSvg("circle", { class: "halo", r: own ? 15 : 12 }), // room for a fingertip, and the ring of the focus
-      mark(sector, own ? 9 : 6),
+      makeSvg("circle", { class: "halo", r: own ? 16 : 12 }), // room for a fingertip, and the ring of the focus
+      mark(sector, own ? OWN : this.radius(score)),
     );
+  }
+
+  radius(score) {
+    const { least, most } = this.scores;
+    return most > least ? SMALLEST + ((LARGEST - SMALLEST) * (score - least)) / (most - least) : LARGEST;
   }
 
   buttons() {

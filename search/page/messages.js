@@ -1,7 +1,7 @@
 // What is said when there is nothing to show: before a question, while waiting, without an answer, on errors.
 
-import { byId, isolated, make } from "./dom.js";
-import { address, go, parse } from "./state.js";
+import { byId, make, told } from "./dom.js";
+import { changed, go, hasFilters } from "./state.js";
 
 const EXAMPLES = ["software that plans delivery routes", "low-cost airline in Europe", "organic baby food"];
 const SKELETONS = 4;
@@ -11,17 +11,18 @@ export function announce(text) {
   byId("announcer").textContent = text;
 }
 
-export function welcome() {
+export function welcome(filtered) {
   const examples = EXAMPLES.map((text) => {
-    const href = address({ ...parse(""), text });
+    const href = changed({ text });
     return make("li", {}, make("a", { href, onclick: (event) => follow(event, { text }) }, text));
   });
   return make(
     "section",
-    { class: "message" },
+    { class: "welcome" },
     make("p", {}, "Type a company's name and pick it, or say in your own words what a company does."),
-    make("p", {}, "You see who is like it, and which sentences say so; your answers train the next model."),
-    make("p", {}, "For example:"),
+    make("p", {}, "You see who is like it and which sentences say so. Your answers train the next model."),
+    filtered ? make("p", { class: "quiet" }, "Your filters hold for whatever you ask.") : null,
+    make("p", { class: "quiet" }, "For example"),
     make("ul", { class: "examples" }, ...examples),
   );
 }
@@ -33,7 +34,7 @@ export function waiting() {
 
 /** No company: with filters they are the likely cause, so taking them off is offered. */
 export function nothing(state, clearFilters) {
-  const filtered = Object.values(state.filters).some((values) => values.length);
+  const filtered = hasFilters(state);
   return make(
     "section",
     { class: "message" },
@@ -45,17 +46,17 @@ export function nothing(state, clearFilters) {
   );
 }
 
-/** `seconds` until the page tries again by itself, or null where that is of no use. */
-export function failed(error, seconds, tryAgain) {
+/** `tryAgain` where that may be of use: by itself the page does so for what passes. */
+export function failed(error, tryAgain) {
   const [title, advice] = explained(error);
-  const again = seconds === null ? "" : ` The page tries again in ${seconds} s.`;
+  const again = error.passes ? " The page tries again by itself." : "";
   return make(
     "section",
     { class: "message error", role: "alert" },
     make("h2", {}, title),
-    error.message && error.message !== title ? make("p", {}, isolated(error.message)) : null,
-    make("p", {}, error.fix && error.status !== 401 ? isolated(error.fix) : advice, again),
-    make("button", { type: "button", onclick: tryAgain }, "Try again now"),
+    error.message && error.message !== title ? make("p", {}, told(error.message)) : null,
+    make("p", {}, error.fix && error.status !== 401 ? told(error.fix) : advice, again),
+    error.status === 404 ? null : make("button", { type: "button", onclick: tryAgain }, "Try again now"),
   );
 }
 
@@ -69,7 +70,7 @@ export function explained(error) {
     case 403:
       return ["This key does not allow that.", "Ask whoever runs this page for a key that does."];
     case 404:
-      return ["This company is not in the index.", "It may have been deleted. Search for another one."];
+      return ["This company is not in the index.", "Search for another one."];
     case 413:
       return ["The question is too long.", "Shorten it to a few sentences."];
     case 429:

@@ -1,6 +1,7 @@
 // Asking until there is an answer: what passes by itself is waited for, and said meanwhile.
 
 import { mayAskAgain } from "./key.js";
+import { lookSoon } from "./health.js";
 import { announce, failed } from "./messages.js";
 
 const FIRST_SECONDS = 2;
@@ -16,12 +17,20 @@ export async function patiently(ask, place, signal) {
     } catch (error) {
       if (signal.aborted) throw error;
       if (error.status === undefined) throw error; // a fault of the page itself
-      const wait = error.passes ? Math.max(seconds, error.retrySeconds) : null;
-      place.replaceChildren(failed(error, wait, hurry));
-      place.removeAttribute("aria-busy");
-      await pause(wait, signal);
+      tell(error, place);
+      if (error.passes) lookSoon();
+      await pause(error.passes ? Math.max(seconds, error.retrySeconds) : null, signal);
+      place.setAttribute("aria-busy", "true");
     }
   }
+}
+
+/** Said once, not at every try: a screen reader would repeat it, and the button lose its focus. */
+function tell(error, place) {
+  const text = JSON.stringify([error.status, error.message]);
+  if (place.firstElementChild?.dataset.error !== text) place.replaceChildren(failed(error, hurry));
+  place.firstElementChild.dataset.error = text;
+  place.removeAttribute("aria-busy");
 }
 
 /** Asks again at once where somebody waits. */

@@ -41,7 +41,7 @@ function remove(company) {
 
 /** A button that follows the list, wherever it is changed. */
 export function shortlistButton(company) {
-  const button = make("button", { type: "button", class: "quiet-button", onclick: flip });
+  const button = make("button", { type: "button", class: "quiet-button keep", onclick: flip });
   draw();
   changes.addEventListener("change", follow);
   return button;

@@ -54,6 +54,8 @@ export function onChange(listener) {
 /** Anything to look for at all, or the empty page. */
 export const asksSomething = (state) => Boolean(state.text || state.like.length);
 
+export const hasFilters = (state) => FIELDS.some((field) => state.filters[field].length);
+
 /** The one company and nothing else, which has an answer of its own in the API; null otherwise. */
 export function onlyAnchor(state) {
   return state.like.length === 1 && !state.text && !state.unlike.length ? state.like[0] : null;

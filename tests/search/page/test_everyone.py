@@ -8,7 +8,6 @@ from forest import HOSTILE, HOSTILE_NAME, HOSTILE_SENTENCES
 from page_parts import AIRLINES, SENTENCE, settled, title
 from playwright.sync_api import Locator, Page, expect
 
-PHONE = {"viewport": {"width": 320, "height": 640}, "has_touch": True}
 MAP = f"{AIRLINES}&view=map"
 
 
@@ -45,6 +44,20 @@ def test_everything_can_be_done_with_the_keyboard(page):
     tab_to(page, answer)
     page.keyboard.press("Enter")
     expect(answer).to_have_attribute("aria-pressed", "true")
+    tab_to(page, page.get_by_role("button", name="Undo the answer on Dogwood Air"))
+    page.keyboard.press("Enter")
+    expect(answer).to_have_attribute("aria-pressed", "false")
+
+    tab_to(page, page.get_by_role("button", name="Shortlist: Dogwood Air"))
+    page.keyboard.press("Space")
+    tab_to(page, page.get_by_role("button", name="Shortlist 1"))
+    page.keyboard.press("Enter")
+    tab_to(page, page.get_by_role("button", name="Export CSV"))
+    with page.expect_download():
+        page.keyboard.press("Enter")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    expect(page.get_by_role("button", name="Shortlist 1")).to_be_focused()
 
 
 def test_the_map_can_be_walked_with_the_keyboard(page):
@@ -84,8 +97,8 @@ def test_axe_finds_no_serious_fault(browser, address, scheme):
         chosen = f"{AIRLINES}&unlike=elm-air&country=Kenya"
         for path in ("/", f"/?q={SENTENCE}", chosen, MAP, f"{AIRLINES}&country=Atlantis"):
             page.goto(path)
-            expect(page.locator(".choice").first).to_be_visible()
-            settled(page)
+            expect(page.locator(".choice").first).to_be_attached()
+            expect(page.locator("#content").locator(".welcome, .card, .point, .message").first).to_be_visible()
             assert serious_faults(page) == [], path
         page.goto(AIRLINES)
         page.get_by_role("button", name=re.compile("^Similar: ")).first.click()
@@ -98,17 +111,35 @@ def test_axe_finds_no_serious_fault(browser, address, scheme):
         assert serious_faults(page) == []
 
 
-def test_nothing_is_wider_than_a_phone(browser, address):
-    with Visit(browser, address, **PHONE) as page:
+@pytest.mark.parametrize("width", [320, 390])
+def test_nothing_is_wider_than_a_phone(browser, address, width):
+    with Visit(browser, address, viewport={"width": width, "height": 700}, has_touch=True) as page:
         for path in ("/", f"/?q={SENTENCE}", AIRLINES, f"{AIRLINES}&unlike=elm-air", MAP):
             page.goto(path)
-            settled(page)
-            assert page.evaluate("document.documentElement.scrollWidth") <= 320, path
+            expect(page.locator("#content").locator(".welcome, .card, .point").first).to_be_visible()
+            assert page.evaluate("document.documentElement.scrollWidth") == width, path
         assert serious_faults(page) == []
         filters = page.get_by_role("group", name="Sector")
         expect(filters).to_be_hidden()
         page.get_by_role("button", name="Show filters").tap()
         expect(filters).to_be_visible()
+        page.get_by_role("checkbox", name="Food 10 companies", exact=True).tap()
+        expect(page.get_by_role("button", name="Hide filters (1 on)")).to_be_visible()
+        page.get_by_role("button", name="Shortlist 0").tap()
+        expect(page.get_by_role("dialog", name="Shortlist")).to_be_visible()
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+
+
+def test_a_long_description_folds_and_a_short_one_does_not(page):
+    page.goto(AIRLINES)
+    long, short = (page.locator(f".card[data-id={id}]") for id in ("formula", "birch-air"))
+    button = long.get_by_role("button", name="Read all")
+    expect(button).to_be_visible()
+    folded = long.locator(".description").bounding_box()["height"]
+    button.click()
+    expect(long.get_by_role("button", name="Read less")).to_have_attribute("aria-expanded", "true")
+    assert long.locator(".description").bounding_box()["height"] > folded
+    expect(short.get_by_role("button", name="Read all")).to_be_hidden()
 
 
 # names that are not nice
@@ -148,3 +179,11 @@ def test_the_page_may_load_and_run_its_own_files_only(page):
     policy = answer.headers["content-security-policy"]
     assert "default-src 'self'" in policy and "unsafe" not in policy
     assert page.locator("script:not([src]), style, [style], [onclick]").count() == 0
+
+
+def test_all_that_the_page_runs_is_fetched_at_once(page):
+    fetched = []
+    page.on("request", lambda request: request.url.endswith(".js") and fetched.append(request.url.split("/")[-1]))
+    page.goto("/", wait_until="load")
+    told = page.locator("link[rel=modulepreload]").evaluate_all("all => all.map(one => one.href.split('/').pop())")
+    assert sorted(fetched) == sorted([*told, "main.js", "theme.js"])

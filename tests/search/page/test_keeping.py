@@ -1,20 +1,18 @@
-"""What a visit leaves behind: answers, the shortlist, the theme; and what the page says when parts are away."""
+"""What a visit leaves behind: answers, the shortlist, the theme."""
 
 import csv
 import io
 from pathlib import Path
 
-from browser import Visit, served
+from browser import Visit
 from forest import FORMULA_NAME
 from page_parts import AIRLINES, card, title
 from playwright.sync_api import expect
 
-from search import keys
-from search.app import create_app
-from search.settings import Settings
+from search.feedback import Answer, open_feedback
 
 
-def test_an_answer_is_sent_shown_and_taken_back(page):
+def test_an_answer_is_kept_shown_and_taken_back(page, parts):
     page.goto(AIRLINES)
     birch = card(page, "Birch Air")
     similar = birch.get_by_role("button", name="Similar: Birch Air", exact=True)
@@ -30,6 +28,11 @@ def test_an_answer_is_sent_shown_and_taken_back(page):
     assert undone.value.status == 204 and undone.value.request.post_data_json["answer"] == "undo"
     expect(similar).to_have_attribute("aria-pressed", "false")
     expect(similar).to_be_focused()
+    kept = [record for record in open_feedback(parts.index.url).scan() if isinstance(record, Answer)]
+    assert [(one.anchor, one.candidate, one.answer, one.rank) for one in kept] == [
+        ("alder-air", "birch-air", "similar", 3),
+        ("alder-air", "birch-air", "undo", 3),
+    ]
 
 
 def test_an_answer_is_still_shown_after_going_away_and_back(page):
@@ -82,40 +85,3 @@ def test_the_theme_is_kept(browser, address):
         assert dark != light
         page.reload()
         assert page.evaluate(ground) == dark
-
-
-# trouble
-
-
-def test_an_endpoint_that_is_away_is_said_and_the_page_goes_on_by_itself(parts, browser, address):
-    with Visit(browser, address, status=503) as page:
-        parts.endpoint.target = None
-        try:
-            page.goto("/?q=a text that nobody asked before")
-            expect(page.get_by_role("heading", name="The search is not available just now.")).to_be_visible()
-            expect(page.locator("#trouble")).to_contain_text("The encoder does not answer")
-        finally:
-            parts.endpoint.target = parts.client
-        expect(page.locator(".card")).to_have_count(10)
-        expect(page.locator("#trouble")).to_be_hidden()
-
-
-def test_a_company_that_is_not_there_is_said(browser, address):
-    with Visit(browser, address, status=404) as page:
-        page.goto("/?like=nobody")
-        expect(page.get_by_role("alert").get_by_role("heading")).to_have_text("This company is not in the index.")
-
-
-def test_a_key_is_asked_for_until_it_is_right_and_its_scope_is_said(parts, browser, tmp_path):
-    key = keys.add(tmp_path / "keys", "ann", "read")
-    app = create_app(parts.index, parts.endpoint, Settings(rate=0, keys=str(tmp_path / "keys")))
-    with served(app) as address, Visit(browser, address, status=40) as page:  # 401 and 403
-        page.goto(AIRLINES)
-        dialog = page.get_by_role("dialog", name="An API key is needed")
-        for given, said in (("wrong", "An API key is needed."), (key, "This API key is not known.")):
-            expect(dialog.locator("#key-reason")).to_have_text(said)
-            dialog.get_by_label("API key").fill(given)
-            dialog.get_by_role("button", name="Use this key").click()
-        expect(page.locator(".card")).to_have_count(10)
-        card(page, "Birch Air").get_by_role("button", name="Similar: Birch Air", exact=True).click()
-        expect(card(page, "Birch Air")).to_contain_text("Not saved. This API key is not good for feedback.")
