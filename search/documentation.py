@@ -12,7 +12,8 @@ Node = dict[str, Any]
 _HEAD = (
     "<!doctype html><html lang='en'><head><meta charset='utf-8'>"
     "<meta name='viewport' content='width=device-width, initial-scale=1'>"
-    "<title>{title}: API</title><link rel='stylesheet' href='static/docs.css'></head><body><main>"
+    "<title>{title}: API</title><link rel='icon' href='static/icon.svg' type='image/svg+xml'>"
+    "<link rel='stylesheet' href='static/docs.css'></head><body><main>"
 )
 
 

@@ -2,10 +2,10 @@
 
 const LETTER = 6.6; // pixels a letter, about; a label that is a little too wide harms nobody
 const HEIGHT = 16;
-const GAP = 10;
+const GAP = 4;
 const LONGEST = 24;
 
-/** Places for names: `points` are {x, y, name} on the screen, the most important first. */
+/** Places for names: `points` are {x, y, name, room} on the screen, the most important first; `room` is for the mark. */
 export function placed(points, size, most) {
   const taken = [];
   const labels = [];
@@ -27,12 +27,14 @@ function shortened(name) {
 
 function right(point, text) {
   const width = Array.from(text).length * LETTER;
-  return { ...rows(point), left: point.x + GAP, right: point.x + GAP + width, textX: point.x + GAP, anchor: "start" };
+  const from = point.x + point.room + GAP;
+  return { ...rows(point), left: from, right: from + width, textX: from, anchor: "start" };
 }
 
 function left(point, text) {
   const width = Array.from(text).length * LETTER;
-  return { ...rows(point), left: point.x - GAP - width, right: point.x - GAP, textX: point.x - GAP, anchor: "end" };
+  const to = point.x - point.room - GAP;
+  return { ...rows(point), left: to - width, right: to, textX: to, anchor: "end" };
 }
 
 const rows = ({ y }) => ({ top: y - HEIGHT / 2, bottom: y + HEIGHT / 2 });

@@ -16,6 +16,7 @@ const KEYS = " Arrow keys walk from company to company, Enter picks one, + and â
 const SMALLEST = 4.5; // pixels, the radius of the mark least like what is asked
 const LARGEST = 8;
 const OWN = 10;
+const RING = 16; // around the company asked for
 const REACH = 16; // pixels from a mark that still mean it
 const DRAG = 4; // pixels; less than that is a click
 
@@ -28,12 +29,11 @@ export class MarketMap {
     this.told = null; // the node that the tip is about
     this.dragged = false;
     this.size = { width: 640, height: 480 };
-    this.nodes = [...points]
-      .sort((one, other) => (other.id === anchor) - (one.id === anchor) || other.score - one.score)
-      .map((point) => ({ point, name: point.name || point.id }));
     const scores = points.filter(({ id }) => id !== anchor).map(({ score }) => score);
     this.scores = { least: Math.min(...scores), most: Math.max(...scores) };
-    this.nodes.forEach((node) => (node.element = this.mark(node)));
+    this.nodes = [...points]
+      .sort((one, other) => (other.id === anchor) - (one.id === anchor) || other.score - one.score)
+      .map((point) => this.node(point));
     this.labels = makeSvg("g", { class: "labels", "aria-hidden": "true" });
     this.svg = makeSvg("svg", { role: "group", "aria-label": this.summary(), "aria-describedby": "map-help" });
     // Drawn from the last to the first: what matters most lies on top.
@@ -56,16 +56,22 @@ export class MarketMap {
     return `${this.nodes.length} companies on the map`;
   }
 
-  mark(node) {
-    const { id, sector, score } = node.point;
+  /** A company on the map: its mark, and the room that takes in pixels from the middle. */
+  node(point) {
+    const radius = point.id === this.anchor ? OWN : this.radius(point.score);
+    const node = { point, name: point.name || point.id, room: point.id === this.anchor ? RING : radius };
+    return { ...node, element: this.mark(node, radius) };
+  }
+
+  mark({ name, point: { id, sector, score } }, radius) {
     const own = id === this.anchor;
-    const label = [node.name, sector, own ? "the company asked for" : `score ${score.toFixed(2)}`];
+    const label = [name, sector, own ? "the company asked for" : `score ${score.toFixed(2)}`];
     const traits = { role: "button", tabindex: "-1", "aria-label": label.filter(Boolean).join(", "), "data-id": id };
     return makeSvg(
       "g",
       { ...traits, class: own ? "point own" : "point" },
-      makeSvg("circle", { class: "halo", r: own ? 16 : 12 }), // room for a fingertip, and the ring of the focus
-      mark(sector, own ? OWN : this.radius(score)),
+      makeSvg("circle", { class: "halo", r: own ? RING : 12 }), // room for a fingertip, and the ring of the focus
+      mark(sector, radius),
     );
   }
 
@@ -139,7 +145,10 @@ export class MarketMap {
     const most = this.size.width < 480 ? LABELS / 2 : LABELS;
     const labels = placed(inside, this.size, most);
     this.labels.replaceChildren(
-      ...labels.map(({ text, x, y, anchor }) => makeSvg("text", { x, y, "text-anchor": anchor }, text)),
+      ...labels.map(({ point: { point }, text, x, y, anchor }) => {
+        const traits = { x, y, "text-anchor": anchor, class: point.id === this.anchor ? "own" : null };
+        return makeSvg("text", traits, text);
+      }),
     );
     this.tell(this.told);
   }

@@ -15,8 +15,8 @@
   function apply(theme) {
     if (theme === "auto") delete root.dataset.theme;
     else root.dataset.theme = theme;
-    const button = document.getElementById("theme");
-    if (button) button.textContent = `Theme: ${theme}`;
+    const name = document.getElementById("theme-name");
+    if (name) name.textContent = theme;
   }
 
   let theme = Object.hasOwn(NEXT, stored() ?? "") ? stored() : "auto";
