@@ -8,14 +8,16 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import encode, index, reproduce, serving, stream, train
+from benchmarks import encode, index, loop, reproduce, search, serving, stream, train
 from benchmarks.data import DEFAULT, write_result
 from model.command import Parser, answer
 
 BENCHMARKS: dict[str, Callable[..., dict]] = {
     "encode": encode.run,
     "index": index.run,
+    "loop": loop.run,
     "reproduce": reproduce.run,
+    "search": search.run,
     "serving": serving.run,
     "stream": stream.run,
     "train": train.run,
@@ -46,7 +48,12 @@ def _parser() -> Parser:
     one.add_argument("--rounds", type=_count, default=index.ROUNDS, help="(default: %(default)s)")
     one.add_argument("--documents", type=_count, help="of so many listed companies (default: all)")
     one.add_argument("--vectors", type=Path, help="theirs as .npy, in order (default: encoded once, and kept)")
+    one = names.add_parser("loop", parents=[common], help="from answers on shown lists to a better model")
+    one.add_argument("--lists", type=_count, default=loop.LISTS, help="(default: %(default)s)")
     names.add_parser("reproduce", parents=[common], help="the paper's tables and the company figures")
+    one = names.add_parser("search", parents=[common], help="the search service against the stores' own answers")
+    one.add_argument("--questions", type=_count, default=search.QUESTIONS, help="(default: %(default)s)")
+    one.add_argument("--minutes", type=float, default=search.MINUTES, help="of many people (default: %(default)s)")
     one = names.add_parser("serving", parents=[common], help="the embedded server against the same model in process")
     one.add_argument("--rounds", type=_count, default=serving.ROUNDS, help="(default: %(default)s)")
     one.add_argument("--texts", type=_count, default=serving.TEXTS, help="in each round (default: %(default)s)")

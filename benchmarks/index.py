@@ -66,13 +66,13 @@ def read(file: Path, count: int) -> np.ndarray:
     return made
 
 
-def to_documents(companies: Sequence[dict], vectors: np.ndarray) -> list[Document]:
+def to_documents(companies: Sequence[dict], vectors: np.ndarray, model: str = MODEL) -> list[Document]:
     """Of as many companies as are given, from the first vector on."""
     documents = []
     for company, vector in zip(companies, vectors, strict=False):
         fields: dict[str, Any] = {name: company.get(name) or "" for name in FIELDS}
         hashed, numbers = text_hash(company["description"]), np.asarray(vector, np.float32)
-        documents.append(Document(company["id"], 1, model=MODEL, text_hash=hashed, embedding=numbers, **fields))
+        documents.append(Document(company["id"], 1, model=model, text_hash=hashed, embedding=numbers, **fields))
     return documents
 
 

@@ -1,0 +1,183 @@
+"""The search service over both indices: its answers against the stores' own, names as they are typed, many people."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+from tqdm import tqdm
+
+from benchmarks.bare_search import Bare, in_elasticsearch, in_lancedb
+from benchmarks.cluster import Cluster
+from benchmarks.data import BUILD, need
+from benchmarks.index import encoded, to_documents
+from benchmarks.server import Server
+from benchmarks.service import Caller, Service
+from benchmarks.serving import SEED, exported
+from benchmarks.sinks import BATCH, removed
+from benchmarks.users import crowd
+from index.base import Spec
+from index.document import Document
+from index.open import open_index
+from model.data import read_companies
+from serving.client import EmbeddingClient
+
+FOLDER = BUILD / "search"
+QUESTIONS, TEXTS, PREFIXES, WARM_UP = 1000, 300, 500, 100
+BLOCK = 25  # questions that one contestant is asked before the other has its turn
+PEOPLE, MINUTES = 50, 1.0
+TIMES, MORE = 1.2, 5.0  # at most so many times the bare call, and so many ms
+SUGGEST = 50.0  # ms, 99 of 100
+WORDS = 12  # of a description, as something that a person types
+LANCE, ELASTIC = "LanceDB", "Elasticsearch"
+
+Asked = TypeVar("Asked")
+
+
+@dataclass(frozen=True)
+class Market:
+    """What is asked, and those who answer it."""
+
+    documents: Sequence[Document]
+    service: tuple[str, int]
+    client: EmbeddingClient
+    bare: Bare
+
+
+def run(data: Path, questions: int = QUESTIONS, minutes: float = MINUTES) -> dict:
+    (listed,) = need(data, "companies/listed.jsonl.gz")
+    companies = list(read_companies(listed).values())
+    vectors = encoded([company["description"] for company in companies])
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    result: dict[str, dict] = {}
+    with ExitStack() as stack:
+        server = stack.enter_context(Server(exported().parent))
+        cluster = stack.enter_context(Cluster())
+        client = stack.enter_context(EmbeddingClient([server.address]))
+        documents = to_documents(companies, vectors, client.contract().fingerprint)
+        for name, url in {LANCE: str(FOLDER / "index"), ELASTIC: f"{cluster.address}/search"}.items():
+            physical = load(url, documents)
+            bare = (
+                in_lancedb(FOLDER / "index", physical)
+                if name == LANCE
+                else in_elasticsearch(cluster.client, "search", vectors.shape[1], len(documents))
+            )
+            with Service(url, server.address, FOLDER / f"{name}.log") as service:
+                market = Market(documents, service.address, client, bare)
+                result |= {f"{name}: {what}": figures for what, figures in measure(market, questions, minutes).items()}
+    return result
+
+
+def load(url: str, documents: Sequence[Document]) -> str:
+    """Into a new index; its name in the store."""
+    if not url.startswith("http"):
+        removed(Path(url))()
+    first = documents[0]
+    assert first.embedding is not None
+    index = open_index(url, create=Spec(first.model, len(first.embedding)))
+    with index.loading():
+        for start in tqdm(range(0, len(documents), BATCH), desc="loading", unit="batch", disable=None):
+            index.write(documents[start : start + BATCH])
+    index.optimise()
+    return index.status().physical
+
+
+def measure(market: Market, questions: int, minutes: float) -> dict[str, dict]:
+    chance, caller = np.random.default_rng(SEED), Caller(market.service)
+    picked = [market.documents[row] for row in chance.permutation(len(market.documents))]
+    asked, read = picked[:questions], picked[questions : questions + TEXTS]
+    sentences = [" ".join(document.description.split()[:WORDS]) for document in read]
+
+    def encode_and_ask(text: str) -> None:
+        market.bare(market.client.embed([text])[0][0])
+
+    similar = compared(asked, lambda one: caller.similar(one.id), lambda one: market.bare(one.embedding))
+    # The service remembers vectors of texts: none is asked for twice.
+    half = len(sentences) // 2
+    vector = compared(sentences[:half], lambda text: caller.search(text, "vector"), encode_and_ask)
+    hybrid = compared(sentences[half:], lambda text: caller.search(text, "hybrid"), encode_and_ask)
+    suggested = timed(caller.suggest, prefixes(picked, chance))
+    caller.close()
+    return {
+        "similar / bare": held(*similar),
+        "text, by vector / encode and bare": held(*vector),
+        "text, with words too / encode and bare": held(*hybrid, bar=False),
+        "suggest": {
+            **percentiles(suggested),
+            "bar": f"p99 <= {SUGGEST:g} ms",
+            "met": "yes" if np.percentile(suggested, 99) <= SUGGEST else "no",
+        },
+        f"{PEOPLE} people at once": crowded(market, picked, minutes),
+    }
+
+
+def compared(
+    asked: Sequence[Asked], ours: Callable[[Asked], object], theirs: Callable[[Asked], object]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Milliseconds of each question, to both alike; they take turns."""
+    for one in asked[:WARM_UP]:
+        theirs(one)
+    taken: tuple[list[float], list[float]] = ([], [])
+    for start in range(0, len(asked), BLOCK):
+        for ask, list_ in zip((ours, theirs), taken, strict=True):
+            list_ += timed(ask, asked[start : start + BLOCK])
+    return np.array(taken[0]), np.array(taken[1])
+
+
+def timed(ask: Callable[[Asked], object], asked: Iterable[Asked]) -> list[float]:
+    taken = []
+    for one in asked:
+        began = time.perf_counter()
+        ask(one)
+        taken.append(1e3 * (time.perf_counter() - began))
+    return taken
+
+
+def held(ours: np.ndarray, theirs: np.ndarray, bar: bool = True) -> dict:
+    figures = {**percentiles(ours), **{f"bare {name}": value for name, value in percentiles(theirs).items()}}
+    if not bar:
+        return figures
+    met = all(np.percentile(ours, share) <= TIMES * np.percentile(theirs, share) + MORE for share in (50, 99))
+    return {**figures, "bar": f"<= {TIMES:g} x bare + {MORE:g} ms", "met": "yes" if met else "no"}
+
+
+def percentiles(taken: Sequence[float] | np.ndarray) -> dict[str, float]:
+    return {f"p{share} ms": round(float(np.percentile(taken, share)), 1) for share in (50, 99)}
+
+
+def prefixes(documents: Sequence[Document], chance: np.random.Generator) -> list[str]:
+    """What stands in the box while somebody types a name."""
+    names = [document.name for document in documents if document.name][:PREFIXES]
+    return [name[: int(chance.integers(1, 9))] for name in names]
+
+
+def crowded(market: Market, picked: Sequence[Document], minutes: float) -> dict:
+    names = [document for document in picked if document.name]
+
+    def ask(caller: Caller, chance: np.random.Generator) -> None:
+        one = names[int(chance.integers(len(names)))]
+        what = chance.random()
+        if what < 0.5:
+            caller.similar(one.id)
+        elif what < 0.8:
+            caller.suggest(one.name[: int(chance.integers(1, 9))])
+        elif what < 0.9:
+            caller.search(" ".join(one.description.split()[:WORDS]), "hybrid")
+        else:
+            caller.facets()
+
+    found = crowd(market.service, PEOPLE, minutes, ask)
+    errors = sum(found.errors.values())
+    return {
+        **percentiles(1e3 * np.array(found.seconds)),
+        "questions": len(found.seconds),
+        "errors": json.dumps(found.errors) if errors else 0,
+        "bar": "no error",
+        "met": "no" if errors else "yes",
+    }
