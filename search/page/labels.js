@@ -7,7 +7,7 @@ const LONGEST = 24;
 
 /** Places for names: `points` are {x, y, name, room} on the screen, the most important first; `room` is for the mark. */
 export function placed(points, size, most) {
-  const taken = [];
+  const taken = points.slice(0, 1).map(around); // no name lies across the one that matters most
   const labels = [];
   for (const point of points) {
     if (labels.length >= most) break;
@@ -36,6 +36,8 @@ function left(point, text) {
   const to = point.x - point.room - GAP;
   return { ...rows(point), left: to - width, right: to, textX: to, anchor: "end" };
 }
+
+const around = ({ x, y, room }) => ({ left: x - room, right: x + room, top: y - room, bottom: y + room });
 
 const rows = ({ y }) => ({ top: y - HEIGHT / 2, bottom: y + HEIGHT / 2 });
 
