@@ -11,8 +11,8 @@ from index.errors import IndexUnusable
 def open_index(url: str, create: Spec | None = None, patience: float | None = None) -> Index:
     """The index at `url`. Missing: made for `create`, or IndexMissing. There, but for another model: WrongModel.
 
-    `patience` is for how many seconds a server that is away is tried again by whoever reads: minutes, as a pipeline
-    has them, unless somebody waits for the answer.
+    `patience` is for whoever reads while somebody waits: for so many seconds a server that is away is tried again,
+    instead of minutes, and an alias that moved is followed within a second, instead of at once.
     """
     # Either store costs seconds to import: only the one that is asked for.
     if url.startswith(("http://", "https://")):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -38,6 +39,8 @@ class Places:
     def __init__(self, url: str, client: Elasticsearch, alias: str):
         self.url, self.client, self.alias = url, client, alias
         self.patience = SECONDS
+        self.memory = 0.0  # seconds for which a reader takes the live index to be the one it was
+        self._seen: tuple[Place | None, float] = (None, 0.0)
         self._name = re.compile(rf"{re.escape(alias)}-(?P<model>[0-9a-f]{{16}})-(?P<number>\d+)")
 
     def ask(self, request: Callable[[], Answer]) -> Answer:
@@ -45,7 +48,14 @@ class Places:
 
     def live(self) -> Place | None:
         """Asked anew each time: whoever swaps it is another process."""
-        return self.at(self.alias)
+        place = self.at(self.alias)
+        self._seen = (place, time.monotonic())
+        return place
+
+    def remembered(self) -> Place | None:
+        """The live one, as a reader may have seen it a moment ago: the one before it stays as it was."""
+        place, seen = self._seen
+        return place if place and time.monotonic() - seen < self.memory else self.live()
 
     def at(self, name: str) -> Place | None:
         """By alias or physical name."""

@@ -24,6 +24,7 @@ from index.errors import IndexMissing, IndexUnusable, WrongModel
 from index.settle import settle
 
 OPENING_SECONDS = 15.0  # a wrong address should be told soon; work that has begun waits longer
+READER_SECONDS = 1.0  # an alias that moved is followed as soon as that by who only reads; others ask each time
 ANSWER_SECONDS = 10.0  # of one request where somebody waits: a server that hangs is as good as away
 MERGING_SECONDS = 6 * 3600.0
 COMPANIES_PER_SEGMENT = 1_000_000
@@ -47,6 +48,8 @@ def open_elastic(url: str, create: Spec | None, patience: float | None = None) -
     if create:
         index.require(create.model)
     index._tend_loads(index._place())
+    if patience is not None:
+        places.memory = READER_SECONDS
     places.patience = SECONDS if patience is None else patience
     return index
 
@@ -160,7 +163,7 @@ class ElasticIndex(Index):
         return {id: to_known(source) for id, source in by_id(self._places, self._place().name, ids, KNOWN_COLUMNS)}
 
     def get_many(self, ids: Iterable[str]) -> dict[str, Document]:
-        found = by_id(self._places, self._place().name, ids, [*COLUMNS, "embedding"])
+        found = by_id(self._places, self._read_from().name, ids, [*COLUMNS, "embedding"])
         return {id: to_document(id, source) for id, source in found if not source["deleted"]}
 
     def scan(self, batch_size: int = 1000, tombstones: bool = False) -> Iterator[list[Document]]:
@@ -170,14 +173,14 @@ class ElasticIndex(Index):
             yield [to_document(hit["_id"], hit["_source"]) for hit in page]
 
     def facets(self, filters: Filters = EVERYTHING, top: int = 100) -> Facets:
-        found = self._search(self._place(), queries.facets(filters, top))["aggregations"]
+        found = self._search(self._read_from(), queries.facets(filters, top))["aggregations"]
         return {name: [(one["key"], one["doc_count"]) for one in found[name]["buckets"]] for name in FILTERABLE}
 
     def suggest(self, prefix: str, k: int = 10) -> list[Suggestion]:
         typed = fold(prefix)
         if not typed or not is_unicode(typed):
             return []
-        found = self._search(self._place(), queries.named_like(typed, k))
+        found = self._search(self._read_from(), queries.named_like(typed, k))
         return [Suggestion(hit["_id"], hit["_source"]["name"]) for hit in found["hits"]["hits"]]
 
     # searching
@@ -186,7 +189,7 @@ class ElasticIndex(Index):
         self, vector: Vector, k: int, *, model: str, filters: Filters = EVERYTHING, exact: bool = False
     ) -> list[Hit]:
         """At most 10,000, unless exact."""
-        place = self._place()
+        place = self._read_from()
         check_query(self.url, place.spec, model, vector, k)
         if exact:
             # Here, and not by a script there: not every server runs scripts. All vectors that match are read.
@@ -198,10 +201,18 @@ class ElasticIndex(Index):
         """At most 10,000."""
         check_size(k)
         query = queries.by_words(text.encode(errors="replace").decode(), k, filters)
-        return [] if query is None else answers.by_words(self._search(self._place(), query))
+        return [] if query is None else answers.by_words(self._search(self._read_from(), query))
 
     def _place(self) -> Place:
         place = self._places.at(self._pinned) if self._pinned else self._places.live()
+        if place is None:
+            raise IndexMissing(self.url)
+        return place
+
+    def _read_from(self) -> Place:
+        if self._pinned:
+            return self._place()
+        place = self._places.remembered()
         if place is None:
             raise IndexMissing(self.url)
         return place

@@ -20,7 +20,7 @@ from index.document import EVERYTHING, FILTERABLE, Document, Filters, Vector, fo
 from index.errors import IndexMissing, IndexUnusable
 from index.lance import answers, rows, upkeep
 from index.lance.directory import Directory
-from index.lance.where import LIVE, among, matching, named_like
+from index.lance.where import LIVE, among, matching
 from index.settle import settle
 
 IDS_PER_QUERY = 5000  # a condition of that many literals is parsed in some 40 ms
@@ -55,6 +55,7 @@ class LanceIndex(Index):
         self._directory, self._pinned = directory, table
         self._loading = 0
         self._opened: tuple[str, Table] | None = None
+        self._read_names: tuple[tuple[str, int], pa.Table] | None = None
         # Every read looks for the newest state: others write too.
         self._database = lancedb.connect(str(directory.path), read_consistency_interval=timedelta(0))
 
@@ -181,8 +182,7 @@ class LanceIndex(Index):
         typed = fold(prefix)
         if not typed or not is_unicode(typed):
             return []
-        found = self._select(self._table(), named_like(typed), ["id", "name", "folded_name"])
-        return answers.suggestions(found, typed)[:k]
+        return answers.suggestions(self._names(), typed, k)
 
     # searching
 
@@ -219,6 +219,15 @@ class LanceIndex(Index):
         if self._opened is None or self._opened[0] != name:
             self._opened = (name, self._database.open_table(name))
         return self._opened[1]
+
+    def _names(self) -> pa.Table:
+        """Of all live companies, in memory until somebody writes: what is asked at every key must not read a table."""
+        table = self._table()
+        state = (table.name, table.version)  # before they are read: a write in between makes them read again
+        if self._read_names is None or self._read_names[0] != state:
+            names = self._select(table, LIVE, ["id", "name", "folded_name"])
+            self._read_names = (state, names.combine_chunks())
+        return self._read_names[1]
 
     def _by_id(self, ids: Iterable[str], columns: list[str]) -> Iterator[pa.Table]:
         table, asked = self._table(), [id for id in dict.fromkeys(ids) if is_unicode(id)]

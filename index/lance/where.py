@@ -30,9 +30,3 @@ def matching(filters: Filters) -> str:
     if filters.exclude_ids:
         parts.append(f"NOT {among('id', filters.exclude_ids)}")
     return " AND ".join(parts)
-
-
-def named_like(prefix: str) -> str:
-    """Live companies with a word in their folded name that begins with the folded prefix."""
-    word = quoted(" " + prefix)
-    return f"{LIVE} AND (starts_with(folded_name, {quoted(prefix)}) OR contains(folded_name, {word}))"

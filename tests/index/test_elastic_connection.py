@@ -209,3 +209,14 @@ def test_large_documents_are_parted_before_they_are_sent(monkeypatch):
         documents = [company(id, description="x" * 2000) for id in "abc"]
         assert statuses(open_index(server.url).write(documents)) == ["indexed"] * 3
     assert sorted(written(server)) == [["a"], ["b"], ["c"]]
+
+
+def test_who_is_in_haste_gives_up_soon_and_looks_for_the_alias_once(monkeypatch):
+    monkeypatch.setattr("index.elastic.store.READER_SECONDS", 60.0)
+    with Script(MAPPING, MAPPING, (200, {"hits": {"hits": []}})) as server:
+        index = open_index(server.url, patience=0.1)
+        opened = len(server.asked)
+        assert index.suggest("a") == index.suggest("b") == []
+        assert len(server.asked) == opened + 2  # one question each
+    with pytest.raises(IndexUnusable, match="did not answer for 0 s"):
+        index.suggest("c")
