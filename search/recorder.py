@@ -11,6 +11,7 @@ from search.feedback import Feedback, FeedbackDown, Shown
 
 WAITING = 10_000  # lists
 AT_ONCE = 500
+GATHER = 1.0  # seconds: a write for every list would cost the store as much as the search did
 PAUSE = 1.0  # seconds between two tries on a store that is down
 
 log = logging.getLogger(__name__)
@@ -64,8 +65,9 @@ class Recorder:
                         batch = []
 
     def _batch(self) -> list[Shown]:
-        """The next, waited for, and what has gathered behind it."""
+        """The next, waited for, and what gathers behind it."""
         records = [self._waiting.get()]
+        self._stopping.wait(GATHER)
         while len(records) < AT_ONCE:
             try:
                 records.append(self._waiting.get_nowait())
