@@ -4,6 +4,7 @@ import { PAGE, hits, market } from "./api.js";
 import { card } from "./cards.js";
 import { make } from "./dom.js";
 import { clearFilters } from "./facets.js";
+import { lookSoon } from "./health.js";
 import { MarketMap } from "./map.js";
 import { announce, nothing } from "./messages.js";
 import { patiently } from "./patience.js";
@@ -27,6 +28,7 @@ export async function showList(state, place, signal) {
   function add(page) {
     const about = { state, best, shown: page.shown, scoredBy: page.scored_by };
     list.append(...page.hits.map((hit) => card(hit, about)));
+    if (page.hits.some((hit) => hit.why === null)) lookSoon(); // no reasons: the encoder may be away
     next += PAGE;
     const ended = page.total_known !== null || next > FURTHEST;
     foot.replaceChildren(...(ended ? [] : [make("button", { type: "button", onclick: more }, "Show more")]));
