@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 from infra.local.chromium import FLAGS, chromium_binary
 from infra.local.processes import Unavailable
 
-SECONDS = 15
+SECONDS = 30  # a machine may be busy; what is well takes none of them
 expect.set_options(timeout=SECONDS * 1000)
 
 
