@@ -21,6 +21,7 @@ from index.elastic.pages import by_id, walk
 from index.elastic.patience import SECONDS
 from index.elastic.places import Place, Places
 from index.errors import IndexMissing, IndexUnusable, WrongModel
+from index.excluded import narrowed, widened
 from index.settle import settle
 
 OPENING_SECONDS = 15.0  # a wrong address should be told soon; work that has begun waits longer
@@ -195,7 +196,8 @@ class ElasticIndex(Index):
             # Here, and not by a script there: not every server runs scripts. All vectors that match are read.
             pages = walk(self._places, place.name, queries.matching(filters), 1000, [*COLUMNS, "embedding"])
             return answers.nearest(pages, vector, k)
-        return answers.by_cosine(self._search(place, queries.nearest(vector, k, filters, place.kind)))
+        found = self._search(place, queries.nearest(vector, *widened(k, filters), place.kind))
+        return narrowed(answers.by_cosine(found), k, filters)
 
     def search(self, text: str, k: int, *, filters: Filters = EVERYTHING) -> list[Hit]:
         """At most 10,000."""

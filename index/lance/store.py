@@ -18,6 +18,7 @@ from lancedb.table import Table
 from index.base import Facets, Hit, Index, Known, Outcome, Spec, Status, Suggestion, check_query, check_size
 from index.document import EVERYTHING, FILTERABLE, Document, Filters, Vector, fold, is_unicode
 from index.errors import IndexMissing, IndexUnusable
+from index.excluded import narrowed, widened
 from index.lance import answers, rows, upkeep
 from index.lance.directory import Directory
 from index.lance.where import LIVE, among, matching
@@ -200,7 +201,7 @@ class LanceIndex(Index):
             query = query.refine_factor(upkeep.REFINE)
         else:
             query = query.bypass_vector_index()
-        return answers.by_cosine(self._best(query, k, filters, "_distance"))
+        return narrowed(answers.by_cosine(self._best(query, *widened(k, filters), "_distance")), k, filters)
 
     def search(self, text: str, k: int, *, filters: Filters = EVERYTHING) -> list[Hit]:
         check_size(k)
