@@ -21,6 +21,7 @@ from index.errors import IndexMissing, IndexUnusable
 from index.excluded import narrowed, widened
 from index.lance import answers, rows, upkeep
 from index.lance.directory import Directory
+from index.lance.row_reader import RowReader
 from index.lance.where import LIVE, among, matching
 from index.settle import settle
 
@@ -57,6 +58,7 @@ class LanceIndex(Index):
         self._loading = 0
         self._opened: tuple[str, Table] | None = None
         self._read_names: tuple[tuple[str, int], pa.Table] | None = None
+        self._rows = RowReader(directory.path)
         # Every read looks for the newest state: others write too.
         self._database = lancedb.connect(str(directory.path), read_consistency_interval=timedelta(0))
 
@@ -141,7 +143,7 @@ class LanceIndex(Index):
 
     def status(self) -> Status:
         name, table = self._name(), self._table()
-        times = self._select(table, "", ["version", "indexed_at", "deleted"])
+        times = self._rows.select(name, "", ["version", "indexed_at", "deleted"])
         spec, lists = rows.spec_of(table.schema), upkeep.lists(table)
         live = table.count_rows(LIVE)
         files = (self._directory.path / f"{name}.lance").rglob("*")
@@ -176,7 +178,7 @@ class LanceIndex(Index):
                     yield list(rows.to_documents(batch))
 
     def facets(self, filters: Filters = EVERYTHING, top: int = 100) -> Facets:
-        found = self._select(self._table(), matching(filters), list(FILTERABLE))
+        found = self._rows.select(self._name(), matching(filters), list(FILTERABLE))
         return answers.facets(found, top)
 
     def suggest(self, prefix: str, k: int = 10) -> list[Suggestion]:
@@ -226,18 +228,14 @@ class LanceIndex(Index):
         table = self._table()
         state = (table.name, table.version)  # before they are read: a write in between makes them read again
         if self._read_names is None or self._read_names[0] != state:
-            names = self._select(table, LIVE, ["id", "name", "folded_name"])
+            names = self._rows.select(table.name, LIVE, ["id", "name", "folded_name"])
             self._read_names = (state, names.combine_chunks())
         return self._read_names[1]
 
     def _by_id(self, ids: Iterable[str], columns: list[str]) -> Iterator[pa.Table]:
-        table, asked = self._table(), [id for id in dict.fromkeys(ids) if is_unicode(id)]
+        table, asked = self._name(), [id for id in dict.fromkeys(ids) if is_unicode(id)]
         for start in range(0, len(asked), IDS_PER_QUERY):
-            yield self._select(table, among("id", asked[start : start + IDS_PER_QUERY]), columns)
-
-    def _select(self, table: Table, where: str, columns: list[str]) -> pa.Table:
-        query = table.search().select(columns)
-        return (query.where(where) if where else query).to_arrow()
+            yield self._rows.select(table, among("id", asked[start : start + IDS_PER_QUERY]), columns)
 
     def _best(self, query: Any, k: int, filters: Filters, column: str) -> pa.Table:
         return query.where(matching(filters), prefilter=True).select([*rows.COLUMNS, column]).limit(k).to_arrow()
