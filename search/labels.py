@@ -101,7 +101,7 @@ def _write(path: Path, lines: list[str]) -> None:
 def report(found: Verdicts, made: Labels) -> Iterator[str]:
     counted = list(made.pairs.values())
     yield (
-        f"{found.answers:,} answers of {found.people:,} people: {counted.count(SIMILAR):,} pairs {SIMILAR}, "
+        f"{found.answers:,} answers, people: {found.people:,}; {counted.count(SIMILAR):,} pairs {SIMILAR}, "
         f"{counted.count(NOT_SIMILAR):,} {NOT_SIMILAR}, {counted.count(''):,} unlabelled"
     )
     for number, words in (

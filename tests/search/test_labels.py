@@ -111,7 +111,7 @@ def test_pairs_are_written_and_conflicts_reported(capsys, answered, tmp_path):
     code, told, _ = answer(capsys, main, "--index", answered, "--out", out)
     assert code == 0
     assert rows(out) == [["air-a", "air-b", "similar"], ["air-a", "bank", "not_similar"]]
-    assert "5 answers of 3 people: 1 pairs similar, 1 not_similar, 0 unlabelled" in told
+    assert "5 answers, people: 3; 1 pairs similar, 1 not_similar, 0 unlabelled" in told
     assert "tied: air-a / ship" in told
     assert "1 pairs with what somebody typed were left out; --companies FILE keeps them" in told
 
