@@ -10,7 +10,7 @@ from place import Place
 
 from pipelines import tally
 
-COMPANIES = 1_200
+COMPANIES = 800
 AWAY = 30.0  # seconds
 ALL = {"encoded": COMPANIES, "indexed": COMPANIES, "read": COMPANIES}
 

@@ -147,10 +147,10 @@ def test_companies_are_trained_on_by_id_through_the_text_recipe(tmp_path):
 
 
 def test_kill_9_in_the_middle_and_the_same_command_again_end_as_if_undisturbed(similar_pairs, tmp_path):
-    more = ["--epochs", "30", "--checkpoint_every", "7", "--dev", "20%", "--contrastive", "1"]
+    more = ["--epochs", "15", "--checkpoint_every", "7", "--dev", "20%", "--contrastive", "1"]
     assert main(arguments(similar_pairs, tmp_path / "calm", *more)) == 0
     command = [sys.executable, "-m", "model.train", *arguments(similar_pairs, tmp_path / "killed", *more)]
-    for until in (30, 120):
+    for until in (20, 60):
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         wait_for_steps(tmp_path / "killed", until, process)
         process.send_signal(signal.SIGKILL)
@@ -159,7 +159,7 @@ def test_kill_9_in_the_middle_and_the_same_command_again_end_as_if_undisturbed(s
     resumed = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "going on after step" in resumed.stderr
     calm, killed = history(tmp_path / "calm"), history(tmp_path / "killed")
-    assert [row["step"] for row in killed] == [row["step"] for row in calm] == list(range(1, 241))
+    assert [row["step"] for row in killed] == [row["step"] for row in calm] == list(range(1, 121))
     assert [row["loss"] for row in killed] == pytest.approx([row["loss"] for row in calm], abs=1e-4)
     ends = [json.loads((tmp_path / name / "metrics.json").read_text()) for name in ("calm", "killed")]
     assert ends[0]["dev"] == pytest.approx(ends[1]["dev"], abs=1e-4)

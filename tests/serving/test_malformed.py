@@ -267,9 +267,10 @@ def test_ten_thousand_malformed_requests_get_their_codes_and_leave_memory_flat(t
         wrong[name, code, found] += found != code
 
     with ThreadPoolExecutor(SENDERS) as pool:
-        for part in (requests[:2_000], requests[2_000:]):
+        # Each of the server's threads keeps what its largest message took: the large ones must have met them all.
+        for part, times in ((requests[:2_000], 6), (requests[2_000:], 1)):
             list(pool.map(send, part))
-            for request in few:
+            for request in few * times:
                 send(request)
             readings.append(lowest_memory(target))
     assert not +wrong
