@@ -49,7 +49,11 @@ class Service:
 
 class Caller:
     def __init__(self, address: tuple[str, int]):
-        self._connection = http.client.HTTPConnection(*address, timeout=60)
+        self._address = address
+        self._connect()
+
+    def _connect(self) -> None:
+        self._connection = http.client.HTTPConnection(*self._address, timeout=60)
         self._connection.connect()
         # Else the body of a question waits for the acknowledgement of its head.
         self._connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -75,8 +79,14 @@ class Caller:
 
     def _ask(self, method: str, path: str, body: dict | None = None) -> Any:
         content = None if body is None else json.dumps(body)
-        self._connection.request(method, path, content, {"Content-Type": "application/json"} if body else {})
-        response = self._connection.getresponse()
+        headers = {"Content-Type": "application/json"} if body else {}
+        try:
+            self._connection.request(method, path, content, headers)
+            response = self._connection.getresponse()
+        except ConnectionError:  # who was silent for some seconds finds it closed
+            self._connect()
+            self._connection.request(method, path, content, headers)
+            response = self._connection.getresponse()
         given = response.read()
         if response.status >= 300:
             raise ServiceError(f"{method} {path} was answered with {response.status}: {given[:200]!r}")
