@@ -14,6 +14,7 @@ from index.document import EVERYTHING
 from index.elastic.mapping import vector_kind
 from index.elastic.queries import nearest
 from index.lance import rows, upkeep
+from index.lance.where import LIVE
 
 NEAREST = 10
 
@@ -31,7 +32,7 @@ def in_lancedb(directory: Path, table_name: str) -> Bare:
 
     def ask(vector: np.ndarray) -> Any:
         query: Any = table.search(vector, vector_column_name="embedding")
-        query = query.distance_type("cosine").where("NOT deleted", prefilter=True).limit(NEAREST)
+        query = query.distance_type("cosine").where(LIVE, prefilter=True).limit(NEAREST)
         if lists:
             query = query.minimum_nprobes(min(lists, upkeep.lists_read(lists))).maximum_nprobes(0)
             query = query.refine_factor(upkeep.REFINE)

@@ -2,7 +2,7 @@
 
 People are played by the known peers: of each list that the service shows they say "similar" to those that are listed
 as peers of the company asked about, and "not similar" to the others at its top. What comes of it is measured on
-companies that nobody answered on, neither asked about nor shown.
+companies that no answer is about, on either side of it.
 """
 
 from __future__ import annotations

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
-from tqdm import tqdm
 
 from benchmarks.bare_search import Bare, in_elasticsearch, in_lancedb
 from benchmarks.cluster import Cluster
@@ -20,11 +19,10 @@ from benchmarks.index import encoded, to_documents
 from benchmarks.server import Server
 from benchmarks.service import Caller, Service
 from benchmarks.serving import SEED, exported
-from benchmarks.sinks import BATCH, removed
+from benchmarks.sinks import Sink, removed
 from benchmarks.users import crowd
 from index.base import Spec
 from index.document import Document
-from index.open import open_index
 from model.data import read_companies
 from serving.client import EmbeddingClient
 
@@ -61,10 +59,11 @@ def run(data: Path, questions: int = QUESTIONS, minutes: float = MINUTES) -> dic
         cluster = stack.enter_context(Cluster())
         client = stack.enter_context(EmbeddingClient([server.address]))
         documents = to_documents(companies, vectors, client.contract().fingerprint)
-        for name, url in {LANCE: str(FOLDER / "index"), ELASTIC: f"{cluster.address}/search"}.items():
-            physical = load(url, documents)
+        folder = FOLDER / "index"
+        for name, url in {LANCE: str(folder), ELASTIC: f"{cluster.address}/search"}.items():
+            physical = load(url, documents, removed(folder) if name == LANCE else lambda: cluster.drop("search"))
             bare = (
-                in_lancedb(FOLDER / "index", physical)
+                in_lancedb(folder, physical)
                 if name == LANCE
                 else in_elasticsearch(cluster.client, "search", vectors.shape[1], len(documents))
             )
@@ -74,16 +73,13 @@ def run(data: Path, questions: int = QUESTIONS, minutes: float = MINUTES) -> dic
     return result
 
 
-def load(url: str, documents: Sequence[Document]) -> str:
+def load(url: str, documents: Sequence[Document], drop: Callable[[], object]) -> str:
     """Into a new index; its name in the store."""
-    if not url.startswith("http"):
-        removed(Path(url))()
     first = documents[0]
     assert first.embedding is not None
-    index = open_index(url, create=Spec(first.model, len(first.embedding)))
-    with index.loading():
-        for start in tqdm(range(0, len(documents), BATCH), desc="loading", unit="batch", disable=None):
-            index.write(documents[start : start + BATCH])
+    sink = Sink(url, Spec(first.model, len(first.embedding)), documents, drop)
+    sink()
+    index = sink.index()
     index.optimise()
     return index.status().physical
 
@@ -92,7 +88,7 @@ def measure(market: Market, questions: int, minutes: float) -> dict[str, dict]:
     chance, caller = np.random.default_rng(SEED), Caller(market.service)
     picked = [market.documents[row] for row in chance.permutation(len(market.documents))]
     asked, read = picked[:questions], picked[questions : questions + TEXTS]
-    sentences = [" ".join(document.description.split()[:WORDS]) for document in read]
+    sentences = [in_words(document) for document in read]
 
     def encode_and_ask(text: str) -> None:
         market.bare(market.client.embed([text])[0][0])
@@ -154,7 +150,15 @@ def percentiles(taken: Sequence[float] | np.ndarray) -> dict[str, float]:
 def prefixes(documents: Sequence[Document], chance: np.random.Generator) -> list[str]:
     """What stands in the box while somebody types a name."""
     names = [document.name for document in documents if document.name][:PREFIXES]
-    return [name[: int(chance.integers(1, 9))] for name in names]
+    return [typed(name, chance) for name in names]
+
+
+def typed(name: str, chance: np.random.Generator) -> str:
+    return name[: int(chance.integers(1, 9))]
+
+
+def in_words(document: Document) -> str:
+    return " ".join(document.description.split()[:WORDS])
 
 
 def crowded(market: Market, picked: Sequence[Document], minutes: float) -> dict:
@@ -166,9 +170,9 @@ def crowded(market: Market, picked: Sequence[Document], minutes: float) -> dict:
         if what < 0.5:
             caller.similar(one.id)
         elif what < 0.8:
-            caller.suggest(one.name[: int(chance.integers(1, 9))])
+            caller.suggest(typed(one.name, chance))
         elif what < 0.9:
-            caller.search(" ".join(one.description.split()[:WORDS]), "hybrid")
+            caller.search(in_words(one), "hybrid")
         else:
             caller.facets()
 

@@ -1,19 +1,17 @@
 """A real browser on a real server: Chromium that notes everything a user should not meet."""
 
-import os
 import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import pytest
 import uvicorn
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect, sync_playwright
+from real_servers import available
 
 from infra.local.chromium import FLAGS, chromium_binary
-from infra.local.processes import Unavailable
 
 SECONDS = 30  # a machine may be busy; what is well takes none of them
 expect.set_options(timeout=SECONDS * 1000)
@@ -36,13 +34,7 @@ def served(app: Any) -> Iterator[str]:
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """Where there is none, and none can be installed, a test is skipped; but never in CI."""
-    try:
-        path = chromium_binary()
-    except Unavailable as error:
-        if os.environ.get("CI") == "true":
-            raise
-        pytest.skip(str(error))
+    path = available(chromium_binary)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
         try:

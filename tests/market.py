@@ -1,8 +1,5 @@
 """A small market of four numbers a vector, and an endpoint that tests can take away and bring back."""
 
-import time
-from collections.abc import Callable
-
 from companies import company
 
 from index.document import Document
@@ -81,10 +78,3 @@ class Switch:
 def ids(answer) -> list[str]:
     assert answer.status_code == 200, answer.text
     return [hit["company"]["id"] for hit in answer.json()["hits"]]
-
-
-def wait_until(true: Callable[[], bool], seconds: float = 30.0) -> None:
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, f"not in {seconds:.0f} s"
-        time.sleep(0.05)

@@ -1,21 +1,27 @@
-"""Real servers for tests: where this machine cannot run them a test is skipped, but never in CI."""
+"""Real servers and programs for tests: where this machine cannot run them a test is skipped, but never in CI."""
 
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
 import pytest
 
 from infra.local.processes import Process, Unavailable
 
+Found = TypeVar("Found")
 
-@contextmanager
-def running(start: Callable[[], Process]) -> Iterator[Process]:
+
+def available(find: Callable[[], Found]) -> Found:
     try:
-        server = start()
+        return find()
     except Unavailable as error:
         if os.environ.get("CI") == "true":
             raise
         pytest.skip(str(error))
-    with server:
+
+
+@contextmanager
+def running(start: Callable[[], Process]) -> Iterator[Process]:
+    with available(start) as server:
         yield server

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 from companies import DIMENSION, MODEL
-from market import MARKET, ids, wait_until
+from market import MARKET, ids
 from starlette.testclient import TestClient
+from waiting import wait_until
 
 from index.base import Spec
 from index.open import open_index
@@ -99,7 +100,7 @@ def test_a_server_that_goes_and_comes_is_told_soon_and_found_again(client, elast
     restarting = threading.Thread(target=elasticsearch_server.restart)
     restarting.start()
     try:
-        wait_until(lambda: client.get("/readyz").status_code == 503)
+        wait_until(lambda: client.get("/readyz").status_code == 503, seconds=30)
         assert "did not answer" in client.get("/readyz").json()["index"]
         began = time.monotonic()
         answers = [client.get("/v1/companies/air-a/similar") for _ in range(3)]
@@ -110,6 +111,6 @@ def test_a_server_that_goes_and_comes_is_told_soon_and_found_again(client, elast
         assert kept.status_code == 503
     finally:
         restarting.join()
-    wait_until(lambda: client.get("/readyz").status_code == 200)
+    wait_until(lambda: client.get("/readyz").status_code == 200, seconds=30)
     assert ids(client.get("/v1/companies/air-a/similar")) == ["air-b", "ship", "bank"]
     assert client.post("/v1/feedback", json=GIVEN).status_code == 204

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from companies import DIMENSION, MODEL, OTHER_MODEL, company
 from encoder import Encoder
-from market import wait_until
+from waiting import wait_until
 
 from index.base import Spec
 from index.errors import IndexUnusable
@@ -46,7 +46,7 @@ def test_an_endpoint_that_is_away_is_named_and_comes_back_by_itself(client, embe
     assert client.get("/v1/status").json()["serving"] is False
     assert client.get("/healthz").status_code == 200
     embedder.target = there
-    wait_until(lambda: client.get("/readyz").status_code == 200)
+    wait_until(lambda: client.get("/readyz").status_code == 200, seconds=30)
     assert client.post("/v1/search", json={"text": "money"}).status_code == 200
 
 
@@ -65,7 +65,7 @@ def test_an_index_that_is_away_is_named_and_comes_back_by_itself(client, tmp_pat
     for answered in (client.get("/v1/companies/air-a/similar"), client.get("/v1/facets"), client.get("/v1/status")):
         assert (answered.status_code, answered.json()["error"]["code"]) == (503, "index_down")
     (tmp_path / "elsewhere").rename(tmp_path / "index")
-    wait_until(lambda: client.get("/readyz").status_code == 200)
+    wait_until(lambda: client.get("/readyz").status_code == 200, seconds=30)
     assert client.get("/v1/companies/air-a/similar").status_code == 200
 
 
@@ -85,7 +85,7 @@ def test_another_model_is_a_503_that_names_the_fix_and_passes(client, embedder, 
     finally:
         other.stop()
     embedder.target = right
-    wait_until(lambda: client.get("/readyz").status_code == 200)
+    wait_until(lambda: client.get("/readyz").status_code == 200, seconds=30)
     assert client.post("/v1/search", json={"text": "money"}).status_code == 200
 
 
