@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from embedded import EmbeddedServer
+from made_once import made_once
 from real_servers import running
 from trades import TINY, write_pairs
 
@@ -14,7 +15,7 @@ from infra.local.elasticsearch import Elasticsearch
 
 @pytest.fixture(scope="session")
 def similar_pairs(tmp_path_factory) -> Path:
-    return write_pairs(tmp_path_factory.mktemp("pairs") / "similar.tsv")
+    return made_once(tmp_path_factory, "pairs", lambda folder: write_pairs(folder / "similar.tsv")) / "similar.tsv"
 
 
 @pytest.fixture(scope="session")
@@ -22,10 +23,11 @@ def trained(similar_pairs, tmp_path_factory) -> Path:
     """A small trained model's directory."""
     from model.train import main
 
-    out = tmp_path_factory.mktemp("trained") / "run"
-    arguments = ["--pairs", str(similar_pairs), "--out", str(out), "--prior", "0.33", "--contrastive", "1"]
-    assert main([*arguments, *TINY, "--epochs", "6", "--dev", "20%"]) == 0
-    return out
+    def train(folder: Path) -> None:
+        arguments = ["--pairs", str(similar_pairs), "--out", str(folder / "run"), "--prior", "0.33"]
+        assert main([*arguments, *TINY, "--contrastive", "1", "--epochs", "6", "--dev", "20%"]) == 0
+
+    return made_once(tmp_path_factory, "trained", train) / "run"
 
 
 @pytest.fixture(scope="session")
@@ -34,15 +36,16 @@ def exports(trained, tmp_path_factory):
     from model.export import export
     from model.saved import open_model
 
-    base = tmp_path_factory.mktemp("exports") / "pause"
-    generator = np.random.default_rng(3)
-    versions = []
-    for _ in range(3):
-        model = open_model(str(trained))
-        for weight in model.encoder.source.body.trainable_weights:
-            weight.assign_add(generator.normal(0, 0.02, weight.shape).astype(np.float32))
-        versions.append(export(model, base, {}))
-    return versions
+    def export_three(folder: Path) -> None:
+        generator = np.random.default_rng(3)
+        for _ in range(3):
+            model = open_model(str(trained))
+            for weight in model.encoder.source.body.trainable_weights:
+                weight.assign_add(generator.normal(0, 0.02, weight.shape).astype(np.float32))
+            export(model, folder / "pause", {})
+
+    base = made_once(tmp_path_factory, "exports", export_three) / "pause"
+    return [base / version for version in ("1", "2", "3")]
 
 
 @pytest.fixture(scope="session")

@@ -12,11 +12,11 @@ def test_both_are_asked_the_same_in_turns(monkeypatch):
     monkeypatch.setattr(search, "WARM_UP", 1)
     asked = []
     ours, theirs = search.compared(
-        ["a", "b", "c"], lambda one: asked.append(("ours", one)), lambda one: asked.append(("theirs", one))
+        ["z", "a", "b", "c"], lambda one: asked.append(("ours", one)), lambda one: asked.append(("theirs", one))
     )
-    assert len(ours) == len(theirs) == 3
+    assert len(ours) == len(theirs) == 3  # the first warms both up
     turns = [("ours", "a"), ("ours", "b"), ("theirs", "a"), ("theirs", "b"), ("ours", "c"), ("theirs", "c")]
-    assert asked == [("theirs", "a"), *turns]
+    assert asked == [("ours", "z"), ("theirs", "z"), *turns]
 
 
 @pytest.mark.parametrize(("ours", "met"), [(29.0, "yes"), (29.1, "no")])

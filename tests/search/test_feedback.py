@@ -151,6 +151,7 @@ class Sick:
 
 
 def test_lists_wait_for_a_store_that_is_down(monkeypatch):
+    monkeypatch.setattr("search.recorder.GATHER", 0.01)
     monkeypatch.setattr("search.recorder.PAUSE", 0.01)
     store, dropped = Sick(), []
     recorder = Recorder(store, dropped.append)
@@ -171,7 +172,8 @@ def test_lists_that_nobody_takes_are_dropped_and_counted():
     assert sum(dropped) == 3
 
 
-def test_stopping_does_not_wait_for_a_store_that_stays_down():
+def test_stopping_does_not_wait_for_a_store_that_stays_down(monkeypatch):
+    monkeypatch.setattr("search.recorder.GATHER", 0.01)
     store, dropped = Sick(), []
     recorder = Recorder(store, dropped.append)
     recorder.start()
