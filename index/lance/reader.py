@@ -7,7 +7,6 @@ which every question about a company begins with, and a third of the time of fin
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -56,11 +55,11 @@ class Reader:
         return found
 
     async def _select(self, table: str, where: str, columns: list[str]) -> pa.Table:
-        query = (await self._open(table)).table.query().select(columns)
+        query = (await self._newest(table)).table.query().select(columns)
         return await (query.where(where) if where else query).to_arrow()
 
     async def _nearest(self, table: str, vector: Vector, k: int, where: str, exact: bool) -> pa.Table:
-        opened = await self._open(table)
+        opened = await self._newest(table)
         query: Any = opened.table.query().nearest_to(vector).column("embedding").distance_type("cosine")
         lists = 0 if exact else await _lists(opened)
         if lists:
@@ -73,15 +72,20 @@ class Reader:
         return await query.select([*rows.COLUMNS, "_distance"]).limit(k).to_arrow()
 
     async def _search(self, table: str, words: FullTextQuery, k: int, where: str) -> pa.Table:
-        query = (await self._open(table)).table.query().nearest_to_text(words)
+        query = (await self._newest(table)).table.query().nearest_to_text(words)
         return await query.where(where).select([*rows.COLUMNS, "_score"]).limit(k).to_arrow()
+
+    async def _newest(self, name: str) -> _Opened:
+        """The table in the state that it has now. Looked for once a question: by itself LanceDB would do so at every
+        step of it."""
+        opened = await self._open(name)
+        await opened.table.checkout_latest()
+        return opened
 
     async def _open(self, name: str) -> _Opened:
         opened = self._opened
         if opened is None or opened.name != name:
-            always = timedelta(0)
-            database = await lancedb.connect_async(str(self._directory), read_consistency_interval=always)
-            table = await database.open_table(name)
+            table = await (await lancedb.connect_async(str(self._directory))).open_table(name)
             opened = self._opened = _Opened(name, table, rows.spec_of(await table.schema()))
         return opened
 
