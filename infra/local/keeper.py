@@ -13,8 +13,10 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
 GRACE_SECONDS = 20.0
+ORPHAN_SECONDS = 5.0
 
 
 class Keeper:
@@ -29,7 +31,7 @@ class Keeper:
             threading.Thread(target=self._obey, daemon=True).start()
             while True:
                 code = self._process.wait()
-                self._signal(signal.SIGKILL)  # children that outlived it
+                self._end_children()
                 with self._lock:
                     if self._over or not self._again:
                         return code
@@ -57,12 +59,19 @@ class Keeper:
         except subprocess.TimeoutExpired:
             self._signal(signal.SIGKILL)
 
-    def _signal(self, number: signal.Signals) -> None:
-        """To the whole group: servers start helpers of their own."""
+    def _end_children(self) -> None:
+        """Those that outlived it. They die a moment after they are told to, and are there until init has seen it."""
+        deadline = time.monotonic() + ORPHAN_SECONDS
+        while self._signal(signal.SIGKILL) and time.monotonic() < deadline:
+            time.sleep(0.01)
+
+    def _signal(self, number: signal.Signals) -> bool:
+        """To the whole group: servers start helpers of their own. False where nobody is left."""
         try:
             os.killpg(self._process.pid, number)
         except ProcessLookupError:
-            pass
+            return False
+        return True
 
 
 def main(argv: list[str] | None = None) -> int:
