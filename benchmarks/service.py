@@ -81,13 +81,17 @@ class Caller:
         content = None if body is None else json.dumps(body)
         headers = {"Content-Type": "application/json"} if body else {}
         try:
-            self._connection.request(method, path, content, headers)
-            response = self._connection.getresponse()
+            response = self._response(method, path, content, headers)
         except ConnectionError:  # who was silent for some seconds finds it closed
             self._connect()
-            self._connection.request(method, path, content, headers)
-            response = self._connection.getresponse()
+            response = self._response(method, path, content, headers)
         given = response.read()
         if response.status >= 300:
             raise ServiceError(f"{method} {path} was answered with {response.status}: {given[:200]!r}")
         return json.loads(given) if given else None
+
+    def _response(
+        self, method: str, path: str, content: str | None, headers: dict[str, str]
+    ) -> http.client.HTTPResponse:
+        self._connection.request(method, path, content, headers)
+        return self._connection.getresponse()

@@ -1,11 +1,12 @@
 """What takes long to make, made once for all processes of a test run."""
 
-import fcntl
 import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from infra.local.processes import alone
 
 
 def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
@@ -13,11 +14,10 @@ def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path],
     root = factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         root = root.parent  # of all workers
-    folder, unfinished = root / name, root / f"{name}.unfinished"
-    with (root / f"{name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    folder = root / name
+    with alone(root / f"{name}.lock"):
         if not folder.exists():
-            unfinished.mkdir()
-            make(unfinished)
-            unfinished.rename(folder)
+            made = factory.mktemp(name)
+            make(made)
+            made.rename(folder)
     return folder

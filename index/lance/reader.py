@@ -37,8 +37,9 @@ class Reader:
         self._opened: _Opened | None = None
 
     def spec(self, table: str) -> Spec:
-        found: _Opened = LOOP.run(self._open(table))
-        return found.spec
+        """A table keeps the one that it was made with."""
+        opened: _Opened = self._known(table) or LOOP.run(self._open(table))
+        return opened.spec
 
     def select(self, table: str, where: str, columns: list[str]) -> pa.Table:
         found: pa.Table = LOOP.run(self._select(table, where, columns))
@@ -78,15 +79,17 @@ class Reader:
     async def _newest(self, name: str) -> _Opened:
         """The table in the state that it has now. Looked for once a question: by itself LanceDB would do so at every
         step of it."""
-        opened = await self._open(name)
+        opened = self._known(name) or await self._open(name)
         await opened.table.checkout_latest()
         return opened
 
-    async def _open(self, name: str) -> _Opened:
+    def _known(self, name: str) -> _Opened | None:
         opened = self._opened
-        if opened is None or opened.name != name:
-            table = await (await lancedb.connect_async(str(self._directory))).open_table(name)
-            opened = self._opened = _Opened(name, table, rows.spec_of(await table.schema()))
+        return opened if opened and opened.name == name else None
+
+    async def _open(self, name: str) -> _Opened:
+        table = await (await lancedb.connect_async(str(self._directory))).open_table(name)
+        opened = self._opened = _Opened(name, table, rows.spec_of(await table.schema()))
         return opened
 
 
