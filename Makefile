@@ -24,7 +24,8 @@ $(READY): requirements.lock
 	@echo "installing into $(VENV) ..."
 	@$(PYTHON3) -m venv $(VENV)
 	@$(PYTHON) -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
-	@VIRTUAL_ENV=$(VENV) $(VENV)/bin/uv pip install --quiet --no-deps --requirement requirements.lock
+	@# Compiled here once: where Python is told to write no bytecode, every start would compile all it imports anew.
+	@VIRTUAL_ENV=$(VENV) $(VENV)/bin/uv pip install --quiet --compile-bytecode --no-deps --requirement requirements.lock
 	@touch $@
 
 lock: $(READY) ## requirements.lock from setup.py

@@ -31,9 +31,11 @@ SERVE = [
     "cryptography==50.0.2",
     "fastapi==0.162.4",
     "grpcio-health-checking==1.81.1",
+    "httptools==0.9.0",  # uvicorn takes it and uvloop where they are: a millisecond less a question
     "prometheus-client==0.26.0",
     "starlette==1.10.0",
     "uvicorn==0.54.0",
+    "uvloop==0.23.0",
 ]
 DEVELOP = [
     "axe-playwright-python==0.1.8",
