@@ -110,7 +110,7 @@ def job(fake: str, subscription: str, serving: str, index: str) -> Iterator[subp
         try:
             yield running
         finally:
-            running.send_signal(signal.SIGINT)
+            running.send_signal(signal.SIGTERM)
             running.wait()
     if running.returncode:
         raise StreamError(f"the stream ended with {running.returncode}; {FOLDER / 'job.log'} says why")

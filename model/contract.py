@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 
 MODEL_NAME = "pause"
+FLOAT32, BFLOAT16 = PRECISIONS = ("float32", "bfloat16")  # of the matrix products within
 COMPANY_FIELDS = ("name", "description", "sector", "industry", "country", "website", "tags")
 DESCRIPTION_ONLY = "{description}"
 INDUSTRY_FIRST = "{industry}. {description}"

@@ -8,7 +8,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from model.contract import fingerprint
+from model.contract import BFLOAT16, FLOAT32, fingerprint
 from model.errors import EncoderError
 from model.sources import Source, load_source
 from model.text import Tokenizer
@@ -38,7 +38,25 @@ class Encoder(keras.layers.Layer):
             self.projection.build((None, hidden))
         self.hidden = hidden
         self.dimension = projection or hidden
+        self.precision = FLOAT32
         self.built = True
+
+    def multiply_in_bfloat16(self) -> None:
+        """The matrices of the body alone: sums, norms, attention's weights and what is added up between layers stay in
+        float32, which keeps vectors ten times nearer to what they were than bfloat16 throughout.
+
+        Before the first text is encoded: graphs that are traced already stay as they are.
+        """
+        products = [
+            layer
+            for layer in self.body._flatten_layers()
+            if isinstance(layer, keras.layers.Dense | keras.layers.EinsumDense)
+        ]
+        if not products:
+            raise EncoderError("this encoder keeps its matrices to itself; only float32 can be had of it")
+        for layer in products:
+            layer.dtype_policy = keras.DTypePolicy("mixed_bfloat16")
+        self.precision = BFLOAT16
 
     def call(self, token_ids, training=False):
         pooled = self.pool(token_ids, training=training)
@@ -98,6 +116,8 @@ class Encoder(keras.layers.Layer):
             "lower_case": self.tokenizer.lower_case,
             "max_tokens": self.tokenizer.max_tokens,
         }
+        if self.precision != FLOAT32:  # models that were exported before there was a choice keep theirs
+            settings["precision"] = self.precision
         return fingerprint(weights, self.tokenizer.vocabulary, settings)
 
 

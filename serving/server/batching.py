@@ -168,8 +168,9 @@ class Batcher:
             return
         token_ids = [text.request.token_ids[text.row] for text in texts]
         began = time.monotonic()
+        padded = lane.model.padded(token_ids, size, lane.length)
         try:
-            vectors = lane.model.vectors(lane.model.padded(token_ids, size, lane.length))
+            vectors = lane.model.vectors(padded)
         except Exception as error:  # the worker must outlive whatever the graph raises
             reason = ": ".join([type(error).__name__, *str(error).strip().splitlines()[:1]])
             failure = Failure(grpc.StatusCode.INTERNAL, f"encoding failed: {reason}")
@@ -181,7 +182,7 @@ class Batcher:
             rows=len(texts),
             capacity=capacity(lane.length, self._settings.max_texts),
             real_tokens=sum(map(len, token_ids)),
-            padded_tokens=size * lane.length,
+            padded_tokens=padded.size,
             seconds=time.monotonic() - began,
         )
         for text, vector in zip(texts, vectors, strict=False):

@@ -14,12 +14,12 @@ from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
 
 from model import golden
-from model.contract import Contract
+from model.contract import FLOAT32, Contract
 from model.errors import ExportError
 from model.export import EXTRA, FACTS, WARM_UP
 from model.runtime import tensorflow as tf
 from serving.server.compiled import CompiledVectors
-from serving.server.shapes import capacity, next_run, padded_length
+from serving.server.shapes import capacity, next_run, padded_length, run_length
 from serving.storage import incomplete
 
 importlib.import_module("tensorflow_text")  # registers the tokenizer's ops
@@ -32,11 +32,13 @@ class LoadedModel:
     """Texts -> token ids -> unit vectors, in the two steps that a batching server takes."""
 
     def __init__(self, directory: Path, compile: bool = False, max_texts: int = 256, threads: int = 1):
-        self.contract, golden_texts, golden_vectors = _facts(directory)
+        self.contract, precision, golden_texts, golden_vectors = _facts(directory)
         self.max_texts = max_texts
         self._module = _load(directory)
         self.signatures = _signatures(directory)
         self.pad_id = int(self._module.tokens(tf.constant([""]))["pad"])
+        # XLA multiplies bfloat16 as float32, and slower than TensorFlow itself multiplies either.
+        compile = compile and precision == FLOAT32
         self.vectors = CompiledVectors(self._module.vectors, compile, some_token=self.pad_id + 1)
         self._prove(golden_texts, golden_vectors)
         self._warm_up(directory / EXTRA / WARM_UP, threads)
@@ -67,8 +69,9 @@ class LoadedModel:
         return vectors
 
     def padded(self, token_ids: Sequence[NDArray[np.int32]], rows: int, length: int) -> NDArray[np.int32]:
-        """Token ids [rows, length]; the rows beyond the texts repeat the first, so that no row is without a token."""
-        filled = np.full((rows, length), self.pad_id, np.int32)
+        """Token ids [rows, t], t as long as the texts need and `length` at most; the rows beyond the texts repeat the
+        first, so that no row is without a token."""
+        filled = np.full((rows, run_length(max(map(len, token_ids)), length)), self.pad_id, np.int32)
         for row, ids in enumerate(token_ids):
             filled[row, : len(ids)] = ids
         filled[len(token_ids) :] = filled[0]
@@ -126,8 +129,8 @@ def prove(directory: Path) -> None:
     LoadedModel(directory)
 
 
-def _facts(directory: Path) -> tuple[Contract, list[bytes], NDArray[np.float32]]:
-    """The contract, the golden texts and their vectors [n, d]."""
+def _facts(directory: Path) -> tuple[Contract, str, list[bytes], NDArray[np.float32]]:
+    """The contract, the precision of its matrix products, the golden texts and their vectors [n, d]."""
     missing = incomplete(directory)
     if missing:
         raise ExportError(missing)
@@ -140,7 +143,7 @@ def _facts(directory: Path) -> tuple[Contract, list[bytes], NDArray[np.float32]]
     try:
         texts = [example["text"].encode() for example in facts["golden"]]
         vectors = np.array([example["embedding"] for example in facts["golden"]], np.float32)
-        return Contract(**facts["contract"]), texts, vectors
+        return Contract(**facts["contract"]), facts.get("precision", FLOAT32), texts, vectors
     except (KeyError, TypeError, ValueError) as error:
         raise ExportError(f"{EXTRA}/{FACTS} is not as model.export writes it: {error!r}") from error
 

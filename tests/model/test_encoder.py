@@ -218,3 +218,23 @@ def test_freezing_and_using_an_encoder_leave_its_fingerprint(scratch_directory):
     encoder.body.trainable = False
     assert not encoder.trainable_variables
     assert encoder.fingerprint("{description}") == before
+
+
+# precision
+
+
+def test_bfloat16_keeps_directions_and_has_a_fingerprint_of_its_own(scratch_directory):
+    texts = ["a bank", "beer and ale", "a bank " * 20]
+    exact, coarse = load_encoder(str(scratch_directory)), load_encoder(str(scratch_directory))
+    coarse.multiply_in_bfloat16()
+    expected, found = exact.encode(texts), coarse.encode(texts)
+    assert found.dtype == np.float32
+    # Eight bits of mantissa round by 0.4 % at most; that it did round shows that the matrices took part.
+    assert 1e-5 < np.abs(found - expected).max()
+    assert (found * expected).sum(axis=1).min() > 0.999
+    assert coarse.fingerprint("{description}") != exact.fingerprint("{description}")
+
+
+def test_an_encoder_without_matrices_of_its_own_stays_in_float32():
+    with pytest.raises(EncoderError, match="only float32"):
+        written().multiply_in_bfloat16()

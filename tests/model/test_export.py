@@ -112,6 +112,18 @@ def test_both_halves_of_the_model_are_there_for_servers_that_batch_by_tokens(ver
     assert np.abs(loaded.vectors(ids).numpy() - embed(served, ["bank loans", "beer"])).max() < 1e-5
 
 
+def test_bfloat16_is_another_model_that_proves_itself(trained, tmp_path, version, served):
+    assert main(["--model", str(trained), "--to", str(tmp_path), "--precision", "bfloat16"]) == 0
+    exact, coarse = (
+        json.loads((place / "assets.extra" / "pause.json").read_text()) for place in (version, tmp_path / "1")
+    )
+    assert (exact["precision"], coarse["precision"]) == ("float32", "bfloat16")
+    assert exact["contract"]["fingerprint"] != coarse["contract"]["fingerprint"]
+    texts = ["bank loans", "beer ale lager", ""]
+    found = embed(tf.saved_model.load(str(tmp_path / "1")).signatures, texts)
+    assert (found * embed(served, texts)).sum(axis=1).min() > 0.999
+
+
 def test_each_export_takes_the_next_number_and_strangers_in_the_base_path_do_not_matter(trained, tmp_path):
     (tmp_path / "6").mkdir()
     (tmp_path / "7.withdrawn").mkdir()

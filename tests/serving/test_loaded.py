@@ -68,6 +68,11 @@ def test_padded_rows_end_in_padding_and_those_to_spare_repeat_the_first(plain_mo
     assert plain_model.padded(ids, rows=3, length=4).tolist() == [[7, 8, 9, pad], [5, pad, pad, pad], [7, 8, 9, pad]]
 
 
+def test_a_run_is_no_longer_than_its_texts_need(plain_model):
+    ids = [np.arange(1, 10, dtype=np.int32), np.array([5], np.int32)]
+    assert plain_model.padded(ids, rows=2, length=64).shape == (2, 16)  # 9 tokens, in steps of 8
+
+
 def test_any_number_of_texts_has_the_vectors_that_each_has_alone(plain_model):
     alone = np.concatenate([plain_model.encode([text]) for text in TEXTS])
     for count in (1, 2, 3, 5, 17, 100, 300):
@@ -180,6 +185,13 @@ def test_warm_up_shapes_never_run_uncompiled_after_the_load(compiled_model, plai
         assert np.abs(compiled_model.encode(texts) - vectors).max() < 1e-5
     with pytest.raises(AssertionError):
         compiled_model.encode([b""])  # the guard itself: 8 tokens are no shape of the warm-up
+
+
+def test_what_multiplies_in_bfloat16_is_not_compiled(copy):
+    change_facts(copy, lambda facts: facts.update(precision="bfloat16"))
+    model = LoadedModel(copy, compile=True)
+    assert not model.vectors._ready
+    model.vectors.close()
 
 
 def test_compiled_vectors_equal_plain_ones(compiled_model, plain_model):

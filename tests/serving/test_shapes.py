@@ -1,6 +1,6 @@
 import pytest
 
-from serving.server.shapes import TOKENS_PER_RUN, capacity, next_run, padded_length, row_sizes
+from serving.server.shapes import LENGTHS, TOKENS_PER_RUN, capacity, next_run, padded_length, row_sizes, run_length
 
 
 @pytest.mark.parametrize(("tokens", "most", "expected"), [
@@ -9,6 +9,21 @@ from serving.server.shapes import TOKENS_PER_RUN, capacity, next_run, padded_len
 ])  # fmt: skip
 def test_a_text_is_padded_to_the_next_length_but_never_past_the_models_limit(tokens, most, expected):
     assert padded_length(tokens, most) == expected
+
+
+@pytest.mark.parametrize(("longest", "padded", "expected"), [
+    (97, 128, 104), (104, 128, 104), (105, 128, 112), (128, 128, 128), (2, 8, 8), (3, 4, 4), (98, 100, 100),
+    (385, 512, 416),  # steps of 32: a sixteenth
+])  # fmt: skip
+def test_a_run_is_as_long_as_its_longest_text_but_for_a_step(longest, padded, expected):
+    assert run_length(longest, padded) == expected
+
+
+def test_a_run_holds_its_longest_text_and_is_of_few_lengths():
+    for padded in (*LENGTHS, 1024):
+        lengths = {longest: run_length(longest, padded) for longest in range(1, padded + 1)}
+        assert all(longest <= length <= padded for longest, length in lengths.items())
+        assert len(set(lengths.values())) <= 16
 
 
 @pytest.mark.parametrize("length", [8, 100, 128, 512, 1024, 4096])
