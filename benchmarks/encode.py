@@ -2,7 +2,8 @@
 
 Seconds of the pipeline and of MLTransform are those of their jobs, from the first look at the input until all that was
 written can be found; Python's start and imports are left out, as they are of the encoders in process. Of the models,
-MLTransform alone loads its own within the job.
+MLTransform alone loads its own within the job. The endpoint of one pipeline multiplies in bfloat16 (`--precision` of
+model.export); all others, MLTransform as it comes among them, in float32.
 """
 
 from __future__ import annotations
@@ -26,18 +27,21 @@ from benchmarks.server import Server
 from benchmarks.serving import ENCODER, PEERS, SEED, base_encoder, check_agreement, exported
 from index.base import Spec
 from model.config import BASE_ENCODER, MAX_TOKENS
+from model.contract import BFLOAT16, Contract
 from model.data import read_companies
 from serving.client import EmbeddingClient
 
 FOLDER = BUILD / "encode"
 ROUNDS, TEXTS = 3, 5000
 LANCE, ELASTIC = "pipeline into LanceDB", "pipeline into Elasticsearch"
+COARSE = "pipeline in bfloat16 into Elasticsearch"
 BEAM = "MLTransform into Elasticsearch"
 TUNED = f"MLTransform in batches of {LARGE_BATCH}"
 BARS = {
     (LANCE, ENCODER): 0.85,
     (ELASTIC, ENCODER): 0.75,
     (ELASTIC, BEAM): 1.3,
+    (COARSE, BEAM): 1.3,
 }
 AGAIN = 20.0  # times faster, at least, when nothing has changed
 FOUR_TIMES, MEMORY = 4.2, 1.1  # at most, of the seconds and of the peak memory, for four times the companies
@@ -45,19 +49,19 @@ FOUR_TIMES, MEMORY = 4.2, 1.1  # at most, of the seconds and of the peak memory,
 
 def run(data: Path, rounds: int = ROUNDS, texts: int = TEXTS, peers: Path = PEERS) -> dict:
     (listed,) = need(data, "companies/listed.jsonl.gz")
-    python, version = interpreter(peers), exported()
+    python, version, coarse_version = interpreter(peers), exported(), exported(BFLOAT16)
     companies = draw(listed, texts)
     whole = Input.write(FOLDER / "companies.jsonl", companies)
     fewer = Input.write(FOLDER / "quarter.jsonl", quarter(companies))
-    with Server(version.parent) as server, Cluster() as cluster:
-        with EmbeddingClient([server.address]) as client:
-            contract = client.contract()
-            print(f"encoding {texts:,} texts once to warm up", file=sys.stderr)
-            expected, _ = client.embed(company["description"] for company in companies)
-        made = partial(Pipeline, server.address, whole, fewer, folder=FOLDER)
+    with Server(version.parent) as server, Server(coarse_version.parent) as coarse_server, Cluster() as cluster:
+        print(f"encoding {texts:,} texts once by each server to warm up", file=sys.stderr)
+        contract, expected = encoded(server, companies)
+        check_agreement(COARSE, expected, encoded(coarse_server, companies)[1])
+        made = partial(Pipeline, whole=whole, quarter=fewer, folder=FOLDER)
         pipelines: dict[str, Pipeline] = {
-            LANCE: made(lambda: new_directory(FOLDER / "index")),
-            ELASTIC: made(lambda: cluster.new("pipeline")),
+            LANCE: made(server.address, new_index=lambda: new_directory(FOLDER / "index")),
+            ELASTIC: made(server.address, new_index=lambda: cluster.new("pipeline")),
+            COARSE: made(coarse_server.address, new_index=lambda: cluster.new("coarse")),
         }
         spec = Spec(contract.fingerprint, contract.dimension)
         beam = MLTransform(python, base_encoder(), cluster, spec, FOLDER)
@@ -68,6 +72,11 @@ def run(data: Path, rounds: int = ROUNDS, texts: int = TEXTS, peers: Path = PEER
             theirs = {BEAM: partial(beam, whole, OWN_CHOICE), TUNED: partial(beam, whole, LARGE_BATCH)}
             seconds = alternate({ENCODER: encoder, **pipelines, **theirs}, rounds)
     return ratios(len(whole), seconds, pipelines)
+
+
+def encoded(server: Server, companies: list[dict]) -> tuple[Contract, np.ndarray]:
+    with EmbeddingClient([server.address]) as client:
+        return client.contract(), client.embed(company["description"] for company in companies)[0]
 
 
 def draw(listed: Path, count: int) -> list[dict]:

@@ -25,6 +25,7 @@ from benchmarks.rounds import alternate, row
 from benchmarks.senders import ALL_AT_ONCE, IN_TURN, SIDE_BY_SIDE, SINGLES, SIXTEENS, senders
 from benchmarks.server import Server
 from model.config import BASE_ENCODER, MAX_TOKENS
+from model.contract import FLOAT32
 from model.data import read_companies
 from serving.client import EmbeddingClient
 
@@ -76,11 +77,12 @@ def draw(companies: Path, count: int) -> list[str]:
     return [descriptions[row] for row in rows]
 
 
-def exported() -> Path:
+def exported(precision: str = FLOAT32) -> Path:
     """The base encoder's version directory, made unless it is there from a run before."""
-    version = FOLDER / "pause" / "1"
+    version = FOLDER / ("pause" if precision == FLOAT32 else f"pause-{precision}") / "1"
     if not version.exists():
-        words = ["--model", BASE_ENCODER, "--max_tokens", str(MAX_TOKENS), "--to", str(version.parent)]
+        words = ["--model", BASE_ENCODER, "--max_tokens", str(MAX_TOKENS), "--precision", precision]
+        words += ["--to", str(version.parent)]
         print(f"$ python -m model.export {' '.join(words)}", file=sys.stderr, flush=True)
         code = subprocess.run([sys.executable, "-m", "model.export", *words], stdout=subprocess.DEVNULL).returncode
         if code:

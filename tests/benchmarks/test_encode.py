@@ -173,6 +173,7 @@ def test_ratios_are_those_of_rates_of_times_and_of_memory():
     seconds = {
         encode.LANCE: np.array([100, 50]),
         encode.ELASTIC: np.array([125, 80]),
+        encode.COARSE: np.array([100, 100]),
         encode.ENCODER: np.array([90, 60]),
         encode.BEAM: np.array([150, 120]),
         encode.TUNED: np.array([100, 100]),
@@ -183,6 +184,7 @@ def test_ratios_are_those_of_rates_of_times_and_of_memory():
         f"{encode.LANCE} / {encode.ENCODER}": (1.05, "yes"),  # 90/100, 60/50
         f"{encode.ELASTIC} / {encode.ENCODER}": (0.735, "no"),  # 90/125, 60/80
         f"{encode.ELASTIC} / {encode.BEAM}": (1.35, "yes"),  # 150/125, 120/80
+        f"{encode.COARSE} / {encode.BEAM}": (1.35, "yes"),  # 150/100, 120/100
         f"{encode.ELASTIC} / {encode.TUNED}": (1.025, None),  # 100/125, 100/80
         f"{encode.LANCE}, start and imports too / {encode.ENCODER}": (1.01, None),  # 90/104, 60/52
         f"{encode.LANCE}, first run / nothing changed": (18.75, "no"),  # 100/4, 50/4
