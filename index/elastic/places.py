@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import re
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,6 +18,10 @@ from index.elastic.patience import SECONDS, Patience
 from index.errors import IndexUnusable
 
 Answer = TypeVar("Answer")
+
+log = logging.getLogger(__name__)
+
+OLD = 5  # times as long as a reader remembers the live index: then it waits for a look
 
 
 @dataclass(frozen=True)
@@ -41,6 +47,7 @@ class Places:
         self.patience = SECONDS
         self.memory = 0.0  # seconds for which a reader takes the live index to be the one it was
         self._seen: tuple[Place | None, float] = (None, 0.0)
+        self._looking = threading.Lock()
         self._name = re.compile(rf"{re.escape(alias)}-(?P<model>[0-9a-f]{{16}})-(?P<number>\d+)")
 
     def ask(self, request: Callable[[], Answer]) -> Answer:
@@ -53,9 +60,25 @@ class Places:
         return place
 
     def remembered(self) -> Place | None:
-        """The live one, as a reader may have seen it a moment ago: the one before it stays as it was."""
+        """The live one, as a reader may have seen it a moment ago: the one before it stays as it was.
+
+        A look takes as long as half a search, so whoever asks again and again has it taken beside the question.
+        """
         place, seen = self._seen
-        return place if place and time.monotonic() - seen < self.memory else self.live()
+        age = time.monotonic() - seen
+        if place is None or age >= OLD * self.memory:
+            return self.live()
+        if age >= self.memory and self._looking.acquire(blocking=False):
+            threading.Thread(target=self._look, name="look-for-alias", daemon=True).start()
+        return place
+
+    def _look(self) -> None:
+        try:
+            self.live()
+        except Exception as error:  # whoever asks next finds out by itself
+            log.info("%s: the live index could not be looked for: %s", self.url, error)
+        finally:
+            self._looking.release()
 
     def at(self, name: str) -> Place | None:
         """By alias or physical name."""

@@ -5,14 +5,17 @@ import json
 import threading
 from collections import deque
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
 
 import pytest
 from certificates import write_certificates
 from companies import DIMENSION, MODEL, company, statuses
+from waiting import wait_until
 
 from index.base import Spec
 from index.elastic import patience
 from index.elastic.mapping import mappings
+from index.elastic.places import Place, Places
 from index.errors import IndexMissing, IndexUnusable
 from index.open import open_index
 
@@ -220,3 +223,24 @@ def test_who_is_in_haste_gives_up_soon_and_looks_for_the_alias_once(monkeypatch)
         assert len(server.asked) == opened + 2  # one question each
     with pytest.raises(IndexUnusable, match="did not answer for 0 s"):
         index.suggest("c")
+
+
+def test_who_reads_again_and_again_never_waits_for_the_look_but_follows_it(monkeypatch):
+    places, looks, released = Places("http://nowhere/x", None, "x"), [], threading.Event()
+    clock = SimpleNamespace(now=0.0, monotonic=lambda: clock.now)
+    monkeypatch.setattr("index.elastic.places.time", clock)
+
+    def at(name):
+        looks.append(name)
+        assert len(looks) == 1 or released.wait(10)
+        return Place(f"seen {len(looks)}", {})
+
+    monkeypatch.setattr(places, "at", at)
+    places.memory = 1.0
+    assert places.remembered().name == "seen 1"
+    clock.now = 1.5
+    assert [places.remembered().name for _ in range(3)] == ["seen 1"] * 3  # while one look, the second, hangs
+    released.set()
+    wait_until(lambda: places.remembered().name == "seen 2")
+    clock.now = 6.6  # silent for more than five times as long as it remembers: it waits for the third
+    assert places.remembered().name == "seen 3"
