@@ -17,6 +17,7 @@ from search.feedback import Feedback, FeedbackDown, Record, from_json, to_json
 
 SECONDS = 5.0  # somebody waits for the answer
 PAGE = 1000
+CREATE = b'{"create":{}}'  # the server makes the id: nothing is ever written over
 # Kept whole; found by kind, list and time alone.
 MAPPING = {
     "dynamic": False,
@@ -34,9 +35,9 @@ class ElasticFeedback(Feedback):
         self._made = False
 
     def add(self, records: Sequence[Record]) -> None:
-        lines: list[dict[str, Any]] = []
+        lines: list[Any] = []  # the client takes JSON as it is, but its types do not say so
         for record in records:
-            lines += [{"create": {}}, to_json(record)]  # the server makes the id: nothing is ever written over
+            lines += [CREATE, to_json(record)]
         try:
             self._make()
             # Not tried again by itself: a request that was lost after it was done would be kept twice.
