@@ -42,8 +42,8 @@ class Encoder(keras.layers.Layer):
         self.built = True
 
     def multiply_in_bfloat16(self) -> None:
-        """The matrices of the body alone: sums, norms, attention's weights and what is added up between layers stay in
-        float32, which keeps vectors ten times nearer to what they were than bfloat16 throughout.
+        """The matrices of the body alone: norms, attention's weights and what is added up between layers stay in
+        float32, which keeps vectors nearer to what they were than bfloat16 throughout would.
 
         Before the first text is encoded: graphs that are traced already stay as they are.
         """

@@ -168,8 +168,8 @@ class Batcher:
             return
         token_ids = [text.request.token_ids[text.row] for text in texts]
         began = time.monotonic()
-        padded = lane.model.padded(token_ids, size, lane.length)
         try:
+            padded = lane.model.padded(token_ids, size, lane.length)
             vectors = lane.model.vectors(padded)
         except Exception as error:  # the worker must outlive whatever the graph raises
             reason = ": ".join([type(error).__name__, *str(error).strip().splitlines()[:1]])
