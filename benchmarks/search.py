@@ -98,8 +98,8 @@ def measure(market: Market, questions: int, minutes: float) -> dict[str, dict]:
     similar = compared(asked, lambda one: caller.similar(one.id), lambda one: market.bare(one.embedding), FIRST_WARM_UP)
     # The service remembers vectors of texts: none is asked for twice.
     half = len(sentences) // 2
-    vector = compared(sentences[:half], lambda text: caller.search(text, "vector"), encode_and_ask)
-    hybrid = compared(sentences[half:], lambda text: caller.search(text, "hybrid"), encode_and_ask)
+    vector = compared(sentences[:half], lambda text: caller.search(text, "vector"), encode_and_ask, WARM_UP)
+    hybrid = compared(sentences[half:], lambda text: caller.search(text, "hybrid"), encode_and_ask, WARM_UP)
     suggested = timed(caller.suggest, prefixes(picked, chance))
     caller.close()
     return {
@@ -119,7 +119,7 @@ def compared(
     asked: Sequence[Asked],
     ours: Callable[[Asked], object],
     theirs: Callable[[Asked], object],
-    warm_up: int = WARM_UP,
+    warm_up: int,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Milliseconds of each question but the first ones, to both alike; they take turns."""
     for ask in (ours, theirs):

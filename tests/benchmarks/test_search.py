@@ -9,10 +9,12 @@ from benchmarks import loop, search, users
 
 def test_both_are_asked_the_same_in_turns(monkeypatch):
     monkeypatch.setattr(search, "BLOCK", 2)
-    monkeypatch.setattr(search, "WARM_UP", 1)
     asked = []
     ours, theirs = search.compared(
-        ["z", "a", "b", "c"], lambda one: asked.append(("ours", one)), lambda one: asked.append(("theirs", one))
+        ["z", "a", "b", "c"],
+        lambda one: asked.append(("ours", one)),
+        lambda one: asked.append(("theirs", one)),
+        warm_up=1,
     )
     assert len(ours) == len(theirs) == 3  # the first warms both up
     turns = [("ours", "a"), ("ours", "b"), ("theirs", "a"), ("theirs", "b"), ("ours", "c"), ("theirs", "c")]
