@@ -19,10 +19,12 @@ const MEANING = {
 /** Watches from now on; `recovered` is called when all is well after something was not. */
 export function watchHealth(recovered) {
   let well = true;
+  let doubted = false; // since the present look began, which then says nothing of it
   let timer = null;
 
   async function look() {
     clearTimeout(timer);
+    doubted = false;
     const troubles = found(await readiness());
     show(troubles);
     if (!well && !troubles.length) {
@@ -30,7 +32,8 @@ export function watchHealth(recovered) {
       recovered();
     }
     well = !troubles.length;
-    if (!document.hidden) plan(well ? WELL_MS : SICK_MS);
+    const next = doubted ? DOUBT_MS : WELL_MS;
+    if (!document.hidden) plan(well ? next : SICK_MS);
   }
 
   function plan(wait) {
@@ -40,7 +43,10 @@ export function watchHealth(recovered) {
 
   document.addEventListener("visibilitychange", () => document.hidden || look());
   window.addEventListener("online", look);
-  soon = () => well && plan(DOUBT_MS);
+  soon = () => {
+    doubted = true;
+    if (well) plan(DOUBT_MS);
+  };
   look();
 }
 
