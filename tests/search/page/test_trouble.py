@@ -52,6 +52,27 @@ def test_who_is_like_a_company_is_known_without_the_endpoint(parts, browser, add
             parts.endpoint.target = parts.client
 
 
+def test_a_look_that_ends_late_does_not_put_off_the_doubt_that_came_meanwhile(parts, browser, address):
+    held = []
+
+    def hold_the_first(route):
+        if held:
+            route.continue_()
+        held.append(route)
+
+    with Visit(browser, address, excused="status of 503") as page:
+        parts.endpoint.target = None
+        try:
+            page.route("**/readyz", hold_the_first)
+            page.goto("/?like=fir-power")
+            expect(page.locator(".card")).to_have_count(10)  # without reasons: the page has its doubts
+            held[0].fulfill(json={"ready": True, "index": "ok", "serving": "ok", "model": "ok"})
+            # In less than the half minute between two looks while all is well.
+            expect(page.locator("#trouble")).to_contain_text("Looking from a company still works.", timeout=15_000)
+        finally:
+            parts.endpoint.target = parts.client
+
+
 def test_an_index_that_is_away_is_said_and_the_page_goes_on_by_itself(parts, browser, address):
     folder = Path(parts.index.url)
     with Visit(browser, address, excused="status of 503") as page:
