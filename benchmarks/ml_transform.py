@@ -18,6 +18,8 @@ from apache_beam.ml.transforms.embeddings.huggingface import SentenceTransformer
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from elasticsearch import Elasticsearch, helpers
 
+from model.cpu import cap_instruction_set
+
 FIELDS = ("id", "name", "description", "sector", "industry", "country")
 WRITTEN_AT_ONCE = 512  # as ours
 
@@ -64,6 +66,7 @@ def pipeline(file: str, bulk: Bulk, embeddings: SentenceTransformerEmbeddings, a
 
 
 def main(file: str, address: str, index: str, model: str, tokens: str, batch: str) -> None:
+    cap_instruction_set()
     size = int(batch) or None  # Beam looks for one by itself
     start = time.perf_counter()
     embeddings = SentenceTransformerEmbeddings(

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.contestant import ContestantError, Encode, read_texts, take_part
+from model.cpu import cap_instruction_set
 
 REQUIREMENTS = Path("benchmarks/peers.txt")
 
@@ -103,6 +104,7 @@ def _export(model, graph: Path) -> None:
 
 
 def main(name: str, directory: str, max_tokens: str, texts: str, vectors: str) -> None:
+    cap_instruction_set()
     load = {"torch": sentence_transformers, "onnx": onnx_runtime}[name]
     graph = Path(vectors).with_name(f"base-encoder-{max_tokens}.onnx")
     take_part(lambda: load(directory, int(max_tokens), graph), read_texts(texts), Path(vectors))

@@ -84,6 +84,62 @@ def test_what_the_next_room_imports_is_light(module):
     assert run.stdout.split() == ["imported"]
 
 
+# every process has a CPU that may show what it does not hold
+
+PRODUCTS = {"tensorflow", "keras", "torch", "sentence_transformers"}  # multiply by oneDNN
+CAPPED = {"model/runtime.py", "model/cpu.py"}
+
+
+def modules_of(path, root):
+    """The files of this house that a file imports, wherever in it; `from model import golden` names one as well."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"), str(path))):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+        yield from (found for name in names if (found := root / f"{name.replace('.', '/')}.py").is_file())
+
+
+def reached(path, root):
+    """A command's file and all that it may import, directly or not."""
+    seen, left = set(), [path]
+    while left:
+        one = left.pop()
+        if one not in seen:
+            seen.add(one)
+            left += modules_of(one, root)
+    return seen
+
+
+def uncapped_commands(root):
+    """Commands that may multiply by oneDNN, and never ask which instructions the CPU has."""
+    files = [path for room in (*ROOMS, "infra", "benchmarks") for path in sorted((root / room).rglob("*.py"))]
+    for command in (path for path in files if 'if __name__ == "__main__":' in path.read_text(encoding="utf-8")):
+        all_of_it = reached(command, root)
+        multiplies = any(name.split(".")[0] in PRODUCTS for path in all_of_it for name in imported(path, root))
+        if multiplies and not {path.relative_to(root).as_posix() for path in all_of_it} & CAPPED:
+            yield command.relative_to(root).as_posix()
+
+
+def test_every_command_that_multiplies_matrices_asks_first_which_instructions_the_cpu_has():
+    assert ROOT / "model" / "encoder.py" in reached(ROOT / "model" / "train.py", ROOT)
+    assert list(uncapped_commands(ROOT)) == []
+
+
+def test_a_command_that_does_not_ask_is_found(tmp_path):
+    end = '\nif __name__ == "__main__":\n    main()\n'
+    root = house(
+        tmp_path,
+        {
+            "model/encoder.py": "import keras",
+            "model/runtime.py": "import tensorflow",
+            "model/train.py": "import model.runtime\nfrom model.encoder import Encoder" + end,
+            "model/report.py": "def main():\n    from model import encoder" + end,
+            "model/names.py": "import json" + end,
+        },
+    )
+    assert list(uncapped_commands(root)) == ["model/report.py"]
+
+
 # the walker itself, on a house with a wrong import in every manner of writing one
 
 
