@@ -11,10 +11,11 @@ PYTHON3 ?= $(shell command -v python3.11 || command -v python3)
 DATA ?= ../shared/data
 INDEX ?= lance
 PORT ?= 8000
+SEED ?= $(shell date +%s)
 export KERAS_BACKEND := tensorflow
 
 help: ## this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-12s %s\n", $$1, $$2}'
 
 setup: $(READY) ## .venv with everything, locked
 
@@ -50,10 +51,14 @@ check: $(READY) ## ruff and mypy
 test: $(READY) ## all tests
 	@$(PYTHON) -m pytest
 
+test-random: $(READY) ## all tests, files and tests in random order; SEED=1 for a known one
+	@echo "SEED=$(SEED)"
+	@$(PYTHON) -m pytest --random-order --random-order-bucket=module --random-order-seed=$(SEED)
+
 reproduce: $(READY) ## the measurements, on the data in DATA=... (default ../shared/data)
 	@$(PYTHON) -m benchmarks reproduce --data $(DATA)
 
 clean: ## remove what the demo and the measurements built
 	rm -rf build
 
-.PHONY: help setup lock demo page retrain check test reproduce clean
+.PHONY: help setup lock demo page retrain check test test-random reproduce clean

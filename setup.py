@@ -43,6 +43,8 @@ DEVELOP = [
     "mypy==2.4.1",
     "playwright==1.65.0",
     "pytest==9.2.0",
+    "pytest-random-order==1.2.0",
+    "pytest-timeout==2.4.0",
     "pytest-xdist==3.8.0",
     "ruff==0.17.4",
     "schemathesis==4.32.5",

@@ -5,12 +5,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from dead_workers import pytest_runtest_logreport  # noqa: F401  (a hook)
 from embedded import EmbeddedServer
 from made_once import made_once
 from real_servers import running
 from trades import TINY, write_pairs
 
 from infra.local.elasticsearch import Elasticsearch
+from model.cpu import cap_instruction_set
+
+# Before any test imports TensorFlow, and for all processes that tests start.
+cap_instruction_set()
 
 
 @pytest.fixture(scope="session")
