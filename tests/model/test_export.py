@@ -1,5 +1,6 @@
 import hashlib
 import json
+import re
 
 import numpy as np
 import pytest
@@ -112,13 +113,21 @@ def test_both_halves_of_the_model_are_there_for_servers_that_batch_by_tokens(ver
     assert np.abs(loaded.vectors(ids).numpy() - embed(served, ["bank loans", "beer"])).max() < 1e-5
 
 
-def test_bfloat16_is_another_model_that_proves_itself(trained, tmp_path, version, served):
+def test_bfloat16_is_another_model_that_proves_itself_and_says_how_fast_it_is(
+    trained, tmp_path, version, served, capsys
+):
     assert main(["--model", str(trained), "--to", str(tmp_path), "--precision", "bfloat16"]) == 0
+    told = capsys.readouterr()
+    assert told.out.strip() == str(tmp_path / "1")
+    assert re.match(r"bfloat16 encodes \d+\.\d\d x as many texts a second as float32 on this CPU", told.err)
     exact, coarse = (
         json.loads((place / "assets.extra" / "pause.json").read_text()) for place in (version, tmp_path / "1")
     )
     assert (exact["precision"], coarse["precision"]) == ("float32", "bfloat16")
     assert exact["contract"]["fingerprint"] != coarse["contract"]["fingerprint"]
+    speed = coarse["lineage"]["speed"]
+    assert speed["ratio"] == pytest.approx(speed["texts"] / speed["float32_texts"])
+    assert f"{speed['ratio']:.2f} x" in told.err and "speed" not in exact["lineage"]
     texts = ["bank loans", "beer ale lager", ""]
     found = embed(tf.saved_model.load(str(tmp_path / "1")).signatures, texts)
     assert (found * embed(served, texts)).sum(axis=1).min() > 0.999
