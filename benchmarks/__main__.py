@@ -8,11 +8,12 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import encode, index, loop, reproduce, search, serving, stream, train
+from benchmarks import compare, encode, index, loop, reproduce, search, serving, stream, train
 from benchmarks.data import DEFAULT, write_result
 from model.command import Parser, answer
 
 BENCHMARKS: dict[str, Callable[..., dict]] = {
+    "compare": compare.run,
     "encode": encode.run,
     "index": index.run,
     "loop": loop.run,
@@ -40,6 +41,10 @@ def _parser() -> Parser:
         epilog="example:\n  python -m benchmarks train --data ../shared/data",
     )
     names = parser.add_subparsers(dest="name", required=True, metavar="NAME")
+    one = names.add_parser("compare", parents=[common], help="this tree's serving or search against another commit's")
+    one.add_argument("what", choices=("serving", "search"))
+    one.add_argument("--before", required=True, metavar="REV", help="the other commit")
+    one.add_argument("--rounds", type=_count, help="(default: enough for the bar)")
     one = names.add_parser("encode", parents=[common], help="the pipeline against the bare encoder and Beam's own")
     one.add_argument("--rounds", type=_count, default=encode.ROUNDS, help="(default: %(default)s)")
     one.add_argument("--texts", type=_count, default=encode.TEXTS, help="in each round (default: %(default)s)")
