@@ -14,13 +14,20 @@ from model.contract import COMPANY_FIELDS
 
 FIELDS = ("id", *COMPANY_FIELDS, "updated_at", "deleted")
 TEXTS = tuple(field for field in COMPANY_FIELDS if field not in ("description", "tags"))
+MAX_RECORD_BYTES = 4 << 20  # a sound one has far less; some of what it takes in memory is ten times as much
 MAX_DESCRIPTION_BYTES = 500_000  # a hundred times what any encoder reads; more is a file in the wrong place
 MAX_TEXT_BYTES = 4096  # sectors and names are filtered by, and Elasticsearch ends such values at 32 kB
 MAX_TAGS = 1000
+# Of one record: a letter or two may become an object of 60 bytes, a pair of braces one of 200. No description that is
+# taken has as many commas, and no sound one as many brackets.
+MAX_VALUES = MAX_DESCRIPTION_BYTES
+MAX_NESTED = 100_000
+FEW_BYTES = 1 << 16  # have too few of either to be counted
 TAG_SEPARATOR = "|"  # where a row has no lists
 # A clock may be wrong by hours; a version from further ahead would lock out all that is true until then.
 AHEAD = timedelta(days=1)
 QUOTED = 60  # letters of a value
+QUOTED_BYTES = 1000  # of a record that is too large to be kept
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d):(\d\d)(?:\.(\d+))?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
@@ -30,6 +37,10 @@ Row = dict[str, Any]
 
 class BadRecord(ValueError):
     """A record that is no company; the message begins with the field."""
+
+
+class TooLarge(BadRecord):
+    """One that would take more memory than a record may."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +78,8 @@ SAME_NAMES = Columns({})
 
 def decode(line: bytes) -> Row:
     """The object in a line of JSON. Broken UTF-8 and NUL stay in their fields, for whoever checks those to name."""
+    if len(line) > FEW_BYTES:
+        _check_size(line)
     text = line.removeprefix(b"\xef\xbb\xbf").decode(errors="surrogateescape")
     try:
         row = json.loads(text, strict=False, object_pairs_hook=_unique, parse_constant=_no_number)
@@ -103,8 +116,19 @@ def rfc3339(time: int) -> str:
 
 
 def quote(value: object) -> str:
-    quoted = repr(value[: QUOTED + 1] if isinstance(value, str) else value)
+    quoted = repr(value[: QUOTED + 1] if isinstance(value, str | bytes | list | tuple) else value)
     return quoted if len(quoted) <= QUOTED else f"{quoted[:QUOTED]}..."
+
+
+def _check_size(line: bytes) -> None:
+    if len(line) > MAX_RECORD_BYTES:
+        raise TooLarge(f"record: {quote(line)} has {len(line):,} bytes; {MAX_RECORD_BYTES:,} are read")
+    values, nested = line.count(b",") + 1, line.count(b"{") + line.count(b"[")
+    if values > MAX_VALUES or nested > MAX_NESTED:
+        raise TooLarge(
+            f"record: {quote(line)} has {values:,} values and {nested:,} nested objects and lists; "
+            f"{MAX_VALUES:,} and {MAX_NESTED:,} are read"
+        )
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> Row:

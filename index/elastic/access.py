@@ -3,6 +3,7 @@ shown in logs, consoles and error messages."""
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import re
 import ssl
@@ -19,6 +20,7 @@ from index.errors import IndexUnusable
 PORT = 9200
 REQUEST_SECONDS = 60.0
 ADVICE = "set PAUSE_ES_API_KEY, or PAUSE_ES_USER and PAUSE_ES_PASSWORD"
+ALLOW_PLAIN_HTTP = "PAUSE_ES_ALLOW_PLAIN_HTTP"
 _JSON = "application/vnd.elasticsearch+json"  # as the client names what it sends and takes
 # What Elasticsearch takes as a name, less what our own ending needs.
 _ALIAS = re.compile(r"[a-z0-9][a-z0-9._-]{0,199}")
@@ -48,6 +50,18 @@ class Address:
             raise IndexUnusable(f"{url} is not the address of an index: {error}") from error
         return cls(hosts, alias)
 
+    def exposed(self) -> str | None:
+        """The first host, if any, to which a request goes over a network that others may read."""
+        return next((host for host in self.hosts if host.startswith("http:") and not _is_loopback(host)), None)
+
+
+def _is_loopback(host: str) -> bool:
+    name = urlsplit(host).hostname or ""
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:  # a name, and only one never leaves the machine
+        return name == "localhost"
+
 
 def _host(scheme: str, place: str, prefix: str) -> str:
     parts = urlsplit(f"{scheme}://{place}")
@@ -65,6 +79,7 @@ class Access:
     user: str = ""
     password: str = field(default="", repr=False)
     authority: str = ""  # PEM file
+    plain_http: bool = False  # the key or password may go to another machine unencrypted
 
     def __post_init__(self) -> None:
         if self.api_key and self.user:
@@ -77,11 +92,24 @@ class Access:
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Access:
         names = ("PAUSE_ES_API_KEY", "PAUSE_ES_USER", "PAUSE_ES_PASSWORD", "PAUSE_ES_CA")
-        return cls(*(environment.get(name, "") for name in names))
+        key, user, password, authority = (environment.get(name, "") for name in names)
+        return cls(key, user, password, authority, plain_http=environment.get(ALLOW_PLAIN_HTTP) == "1")
+
+    def require_privacy(self, address: Address) -> None:
+        """Whoever listens between here and there would have the key from the first request on."""
+        exposed = address.exposed() if (self.api_key or self.user) and not self.plain_http else None
+        if exposed:
+            secret = "PAUSE_ES_API_KEY" if self.api_key else "PAUSE_ES_PASSWORD"
+            raise IndexUnusable(
+                f"{secret} would be sent to {exposed} unencrypted: give an https:// address, "
+                f"or set {ALLOW_PLAIN_HTTP}=1 where nobody else is on that network"
+            )
 
 
 def connect(address: Address, access: Access, seconds: float = REQUEST_SECONDS) -> Elasticsearch:
-    """Nothing is sent yet. The client never tries again by itself: it would do so at once, without a pause."""
+    """Nothing is sent yet. The client never tries again by itself: it would do so at once, without a pause.
+    Nor does it follow a redirect, which could take the key elsewhere."""
+    access.require_privacy(address)
     options: dict[str, Any] = {}
     if access.authority and address.hosts[0].startswith("https:"):
         options["ssl_context"] = ssl.create_default_context(cafile=access.authority)

@@ -66,6 +66,11 @@ def explained(url: str, error: Exception) -> Exception:
         )
     if isinstance(error, ApiError) and error.status_code in (401, 403):
         return IndexUnusable(f"{url} refused access ({error.status_code}): {_said(error)}; {ADVICE}")
+    if isinstance(error, ApiError) and 300 <= error.status_code < 400:
+        return IndexUnusable(
+            f"{url} points to another address ({error.status_code}): give that one; "
+            f"redirects are not followed, since keys would go along"
+        )
     return error
 
 

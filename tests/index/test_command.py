@@ -39,6 +39,13 @@ def test_create_makes_an_empty_index_and_does_nothing_the_second_time(capsys, ur
     assert answer(capsys, main, "create", "--index", url, *NEW)[1].endswith("it holds 1\n")
 
 
+def test_a_key_that_would_cross_the_network_in_the_clear_is_refused(capsys, monkeypatch):
+    monkeypatch.delenv("PAUSE_ES_ALLOW_PLAIN_HTTP", raising=False)
+    monkeypatch.setenv("PAUSE_ES_API_KEY", "hunter2")
+    said = refusal(capsys, main, "status", "--index", "http://es.internal:9200/x")
+    assert "PAUSE_ES_API_KEY would be sent to http://es.internal:9200 unencrypted" in said
+
+
 def test_create_for_another_model_says_how_to_move(capsys, filled):
     said = refusal(capsys, main, "create", "--index", filled, "--model", OTHER_MODEL, "--dimension", DIMENSION)
     assert f"python -m pipelines.reindex --index {filled}" in said

@@ -29,7 +29,7 @@ class Script(ThreadingHTTPServer):
 
     def __init__(self, *answers):
         super().__init__(("127.0.0.1", 0), Handler)
-        self.answers, self.asked = deque(answers), []
+        self.answers, self.asked, self.headers = deque(answers), [], {}
         self.host = f"127.0.0.1:{self.server_port}"
         self.url = f"http://{self.host}/x"
         threading.Thread(target=self.serve_forever, args=[0.01], daemon=True).start()
@@ -53,6 +53,7 @@ class Handler(BaseHTTPRequestHandler):
             ("Content-Type", "application/json"),
             ("Content-Length", str(len(said))),
             ("Connection", "close"),
+            *self.server.headers.items(),
         ):
             self.send_header(name, value)
         self.end_headers()
@@ -68,7 +69,7 @@ class Handler(BaseHTTPRequestHandler):
 def hasty(monkeypatch):
     monkeypatch.setattr(patience, "FIRST_PAUSE", 0.001)
     monkeypatch.setattr(patience, "LONGEST_PAUSE", 0.01)
-    for name in ("API_KEY", "USER", "PASSWORD", "CA"):
+    for name in ("API_KEY", "USER", "PASSWORD", "CA", "ALLOW_PLAIN_HTTP"):
         monkeypatch.delenv(f"PAUSE_ES_{name}", raising=False)
 
 
@@ -89,6 +90,15 @@ def test_who_asks_is_in_the_header_of_every_request(monkeypatch, environment, he
     with Script(MAPPING) as server:
         assert open_index(server.url).spec() == Spec(MODEL, DIMENSION)
     assert {headers["Authorization"] for _, headers, _ in server.asked} == {header}
+
+
+def test_a_redirect_takes_no_key_to_another_server(monkeypatch):
+    monkeypatch.setenv("PAUSE_ES_API_KEY", "a2V5")
+    with Script(MAPPING) as elsewhere, Script((302, {})) as server:
+        server.headers = {"Location": f"{elsewhere.url}/_mapping"}
+        with pytest.raises(IndexUnusable, match=r"points to another address \(302\)"):
+            open_index(server.url)
+    assert server.asked and elsewhere.asked == []
 
 
 @pytest.mark.parametrize("status", [429, 502, 503, 504])

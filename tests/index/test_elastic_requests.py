@@ -12,7 +12,7 @@ from companies import MODEL, company, vector
 from index.base import Spec
 from index.document import Document, Filters, fold
 from index.elastic import queries
-from index.elastic.access import Access, Address
+from index.elastic.access import Access, Address, connect
 from index.elastic.loads import LEASE_SECONDS, joined, left, new_loader
 from index.elastic.mapping import mappings, pack, to_document, to_known, to_source, unpack, vector_kind
 from index.elastic.words import QUERY_WORDS, query_words, starts, telling_words, words
@@ -209,6 +209,48 @@ def test_a_password_in_an_address_is_refused_and_not_repeated():
 def test_half_an_access_is_refused(environment, said):
     with pytest.raises(IndexUnusable, match=said):
         Access.from_environment(environment)
+
+
+KEY, PASSWORD = {"PAUSE_ES_API_KEY": "hunter2"}, {"PAUSE_ES_USER": "u", "PAUSE_ES_PASSWORD": "hunter2"}
+
+
+@pytest.mark.parametrize("secret", [KEY, PASSWORD])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://es.internal:9200/x",
+        "http://10.0.0.7:9200/x",
+        "http://[fd00::1]:9200/x",
+        "http://127.0.0.1.example.com/x",
+        "http://localhost.example.com/x",
+        "http://127.0.0.1,es.internal/x",
+    ],
+)
+def test_no_secret_goes_to_another_machine_over_plain_http(url, secret):
+    with pytest.raises(IndexUnusable, match=r"unencrypted: give an https:// .* PAUSE_ES_ALLOW_PLAIN_HTTP=1") as refusal:
+        connect(Address.parse(url), Access.from_environment(secret))
+    assert list(secret)[-1] in str(refusal.value)
+    assert "hunter2" not in str(refusal.value) and "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "environment"),
+    [
+        ("http://localhost:9200/x", KEY),
+        ("http://127.8.9.10:9200/x", PASSWORD),
+        ("http://[::1]:9200/x", KEY),
+        ("https://es.internal:9200/x", KEY),
+        ("http://es.internal:9200/x", {}),
+        ("http://es.internal:9200/x", {**KEY, "PAUSE_ES_ALLOW_PLAIN_HTTP": "1"}),
+    ],
+)
+def test_a_secret_stays_on_the_machine_or_is_encrypted_or_the_network_is_vouched_for(url, environment):
+    connect(Address.parse(url), Access.from_environment(environment)).close()
+
+
+@pytest.mark.parametrize("value", ["", "0", "no"])
+def test_plain_http_is_allowed_by_nothing_but_a_one(value):
+    assert not Access.from_environment({"PAUSE_ES_ALLOW_PLAIN_HTTP": value}).plain_http
 
 
 def test_secrets_are_not_shown():
