@@ -4,12 +4,16 @@ import hashlib
 import logging
 import subprocess
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from answering import given
+from commands import refusal
 from starlette.testclient import TestClient
 
 from model.errors import InputError
+from search.__main__ import main
 from search.app import create_app
 from search.feedback import Answer, open_feedback
 from search.secret import BYTES, Secret, installation_secret
@@ -94,3 +98,45 @@ def test_who_has_a_network_is_one_caller(index, embedder):
     assert who(index, embedder, "2001:db8:1:3::1") != first
     assert who(index, embedder, "::ffff:203.0.113.7") == who(index, embedder, "203.0.113.7")
     assert who(index, embedder, "203.0.113.8") != who(index, embedder, "203.0.113.7")
+
+
+# the command
+
+
+def test_a_secret_that_cannot_be_used_is_one_line(capsys, index, encoder, monkeypatch):
+    monkeypatch.setenv("PAUSE_SECRET_FILE", "no-such-secret")
+    said = refusal(capsys, main, "--index", index.url, "--serving", encoder.address, "--port", "0")
+    assert "PAUSE_SECRET_FILE names no-such-secret, which cannot be read" in said
+
+
+def test_a_bound_of_nothing_is_one_line(capsys):
+    assert "--feedback_bytes must be at least 1" in refusal(capsys, main, "--feedback_bytes", "0")
+
+
+# a server that lets nobody write
+
+
+class Closed(BaseHTTPRequestHandler):
+    """As Elasticsearch answers who has no rights."""
+
+    def do_GET(self):
+        body = b'{"error": {"type": "security_exception", "reason": "not yours"}, "status": 403}'
+        self.send_response(403)
+        self.send_header("X-Elastic-Product", "Elasticsearch")
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+def test_a_service_without_rights_to_the_server_has_a_secret_of_its_own(caplog):
+    with ThreadingHTTPServer(("127.0.0.1", 0), Closed) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}/companies"
+        first, second = installation_secret(url), installation_secret(url)
+        server.shutdown()
+    assert first.key("x") != second.key("x")
+    assert f"{url}-secret cannot keep a secret (this user may not write there)" in caplog.text
