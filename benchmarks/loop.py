@@ -103,7 +103,7 @@ def answer(address: tuple[str, int], asked: Sequence[str], peers: Peers) -> set[
 
 def train(index_url: str) -> None:
     pairs, companies = FOLDER / "pairs.tsv", FOLDER / "companies.jsonl"
-    step("search.labels", "--index", index_url, "--out", pairs, "--companies", companies)
+    step("search.labels", "--index", index_url, "--out", pairs, "--companies", companies, "--anonymous_pairs", 0)
     data = ("--pairs", pairs, "--companies", companies, "--negative", NOT_SIMILAR, "--max_tokens", MAX_TOKENS)
     how = ("--frozen", "--projection", 384, "--contrastive", 1, *TRAIN)
     step("model.train", *data, *how, "--out", FOLDER / "model")

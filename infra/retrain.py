@@ -38,8 +38,9 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def label() -> None:
-    where = ("--index", DEMO_INDEX, "--add", KNOWN)
-    command("search.labels", *where, "--out", str(PAIRS), "--companies", str(COMPANIES))
+    where = ("--index", DEMO_INDEX, "--add", KNOWN)  # which only answers with an API key overrule
+    made = ("--out", str(PAIRS), "--companies", str(COMPANIES), "--callers", str(FOLDER / "callers.json"))
+    command("search.labels", *where, *made)
 
 
 def publish_unless_there() -> None:

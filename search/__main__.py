@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import gc
 import logging
+import os
 import signal
 import socket
 import sys
@@ -20,6 +21,7 @@ from pipelines.own_server import OwnServer
 from pipelines.services import connect
 from search.app import create_app
 from search.keys import read
+from search.secret import VARIABLE
 from search.settings import Settings
 from serving.server.ports import listen
 
@@ -34,7 +36,12 @@ def serve(arguments: argparse.Namespace) -> None:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname).1s %(message)s", stream=sys.stderr)
     logging.getLogger("elastic_transport").setLevel(logging.WARNING)  # a line for every request
     settings = Settings(
-        keys=arguments.keys, rate=arguments.rate, burst=arguments.burst, log_queries=arguments.log_queries
+        keys=arguments.keys,
+        rate=arguments.rate,
+        burst=arguments.burst,
+        feedback_bytes=arguments.feedback_bytes,
+        secret_file=os.environ.get(VARIABLE),
+        log_queries=arguments.log_queries,
     )
     if settings.keys:
         read(Path(settings.keys))
@@ -77,7 +84,8 @@ def _parser() -> Parser:
         description="Serve the search API and its page. Without flags: on what `make demo` built, with a server of\n"
         "the model started beside it.",
         epilog="example:\n"
-        "  python -m search --index http://localhost:9200/companies --serving localhost:8500 --port 8000",
+        "  python -m search --index http://localhost:9200/companies --serving localhost:8500 --port 8000\n"
+        f"{VARIABLE} names a file of the secret that several services share; else it is kept beside the index.",
     )
     parser.add_argument(
         "--index", default=DEMO_INDEX, metavar="URL", help="a path or http(s)://host:9200/alias; %(default)s"
@@ -91,6 +99,13 @@ def _parser() -> Parser:
     )
     parser.add_argument("--burst", type=int, default=Settings.burst, metavar="N", help="and at once; %(default)s")
     parser.add_argument("--proxy", metavar="ADDRESS,...", help="believe these proxies about who asks")
+    parser.add_argument(
+        "--feedback_bytes",
+        type=int,
+        default=Settings.feedback_bytes,
+        metavar="N",
+        help="that lists and answers may fill; %(default)s",
+    )
     parser.add_argument("--log_queries", action="store_true", help="write down what people look for")
     return parser
 

@@ -16,6 +16,7 @@ from search.feedback import Feedback, open_feedback
 from search.gate import Gate
 from search.headers import SecurityHeaders
 from search.health import Health
+from search.list_ids import ListIds
 from search.metrics import Metrics
 from search.recorder import Recorder
 from search.resources import Resources
@@ -25,6 +26,7 @@ from search.routes.maps import map_routes
 from search.routes.operations import operation_routes, status_routes
 from search.routes.page import add_page
 from search.routes.search import search_routes
+from search.secret import Secret, installation_secret
 from search.settings import Settings
 from search.watch import Watch
 
@@ -39,7 +41,9 @@ def create_app(
 ) -> FastAPI:
     """Answers are kept beside the index, unless in the store that is given."""
     settings = settings or Settings()
-    resources = _resources(index, embedder, settings, feedback or open_feedback(index.url))
+    secret = installation_secret(index.url, settings.secret_file)
+    feedback = feedback or open_feedback(index.url, settings.feedback_bytes)
+    resources = _resources(index, embedder, settings, feedback, secret)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -66,14 +70,14 @@ def create_app(
     app.include_router(operation_routes(resources))
     add_page(app)
     # The last to be added is the first to see a request.
-    app.add_middleware(Gate, settings=settings)
+    app.add_middleware(Gate, settings=settings, secret=secret)
     app.add_middleware(Watch, metrics=resources.metrics, log_queries=settings.log_queries)
     app.add_middleware(SecurityHeaders)
     return app
 
 
-def _resources(index: Index, embedder: Embedder, settings: Settings, feedback: Feedback) -> Resources:
+def _resources(index: Index, embedder: Embedder, settings: Settings, feedback: Feedback, secret: Secret) -> Resources:
     companies, metrics = Companies(index), Metrics()
     encoder = Encoder(embedder, index.url, settings.cached_vectors)
     recorder = Recorder(feedback, metrics.dropped)
-    return Resources(companies, encoder, Health(companies, encoder), feedback, recorder, metrics)
+    return Resources(companies, encoder, Health(companies, encoder), feedback, recorder, ListIds(secret), metrics)

@@ -13,33 +13,55 @@ from index.elastic.pages import walk
 from index.elastic.patience import reason
 from index.elastic.places import Places
 from index.errors import IndexUnusable
-from search.feedback import Feedback, FeedbackDown, Record, from_json, to_json
+from search.elastic_room import Room, sized
+from search.feedback import (
+    BOUND,
+    Feedback,
+    FeedbackDown,
+    FeedbackFull,
+    Record,
+    Shown,
+    allowed,
+    from_json,
+    to_json,
+)
 
 SECONDS = 5.0  # somebody waits for the answer
 PAGE = 1000
+LOOK = 60.0  # seconds between two looks at how much is there
 CREATE = b'{"create":{}}'  # the server makes the id: nothing is ever written over
-# Kept whole; found by kind, list and time alone.
-MAPPING = {
+# Kept whole; found by kind, list and time alone, and its bytes counted.
+MAPPING: dict[str, Any] = {
     "dynamic": False,
-    "properties": {"kind": {"type": "keyword"}, "shown": {"type": "keyword"}, "at": {"type": "long"}},
+    "properties": {
+        "kind": {"type": "keyword"},
+        "shown": {"type": "keyword"},
+        "at": {"type": "long"},
+        "bytes": {"type": "long"},
+    },
 }
 
 
 class ElasticFeedback(Feedback):
-    def __init__(self, index_url: str):
+    """Lists that nobody answered make room for new ones, the oldest first; answers are never dropped."""
+
+    def __init__(self, index_url: str, bound: int = BOUND):
         address = Address.parse(index_url)
         self._client, self._name = connect(address, Access.from_environment()), f"{address.alias}-feedback"
         self._places = Places(index_url, self._client, address.alias)
         self._places.patience = SECONDS
         self.where = f"{index_url}-feedback"
-        self._made = False
+        self._made, self._bound = False, bound
+        self._room = Room(self._client.options(request_timeout=SECONDS), self._name, LOOK)
 
     def add(self, records: Sequence[Record]) -> None:
+        documents = [sized(to_json(record)) for record in records]
         lines: list[Any] = []  # the client takes JSON as it is, but its types do not say so
-        for record in records:
-            lines += [CREATE, to_json(record)]
+        for document in documents:
+            lines += [CREATE, document]
         try:
             self._make()
+            self._find_room(records, sum(map(len, documents)))
             # Not tried again by itself: a request that was lost after it was done would be kept twice.
             answer = self._client.bulk(index=self._name, operations=lines)
         except (TransportError, ApiError, IndexUnusable) as error:
@@ -47,6 +69,17 @@ class ElasticFeedback(Feedback):
         faults = [item["create"]["error"] for item in answer["items"] if "error" in item["create"]]
         if faults:
             raise FeedbackDown(f"{self.where} cannot be written: {reason({'error': faults[0]})}")
+        self._room.taken(sum(map(len, documents)))
+
+    def _find_room(self, records: Sequence[Record], added: int) -> None:
+        """Whoever answers waits, so it is lists that make room for what comes."""
+        limit = allowed(records, self._bound)
+        if self._room.used() + added <= limit:
+            return
+        if any(isinstance(record, Shown) for record in records):
+            self._room.drop_lists(down_to=limit * 3 // 4 - added)
+        if self._room.used() + added > limit:
+            raise FeedbackFull(self.where, self._room.used(), limit)
 
     def scan(self) -> Iterator[Record]:
         try:
@@ -67,6 +100,8 @@ class ElasticFeedback(Feedback):
         except BadRequestError as error:
             if error.error != "resource_already_exists_exception":
                 raise
+            # One of an earlier release did not count bytes.
+            self._client.indices.put_mapping(index=self._name, properties=MAPPING["properties"])
         self._made = True
 
 

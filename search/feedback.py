@@ -1,10 +1,8 @@
-"""What people were shown and what they answered, kept beside the index: records are added, never changed."""
+"""What people were shown and what they answered, kept beside the index. Records are added and never
+changed; lists that nobody answered go where the store grows too large."""
 
 from __future__ import annotations
 
-import fcntl
-import json
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
@@ -16,10 +14,28 @@ import orjson
 from model.errors import InputError
 
 SIMILAR, NOT_SIMILAR, UNDO = "similar", "not_similar", "undo"
+ANONYMOUS = "anonymous:"  # begins the name of a caller without a key, and of no other: names of keys have no colon
+
+
+BOUND = 1 << 30  # bytes: some million lists
 
 
 class FeedbackDown(InputError):
     """The store cannot be written or read; the message says why."""
+
+
+class FeedbackFull(FeedbackDown):
+    """The store is as large as it may get by such records; to wait is of no use."""
+
+    def __init__(self, where: str, size: int, limit: int):
+        super().__init__(where, size, limit)
+
+    def __str__(self) -> str:
+        where, size, limit = self.args
+        return (
+            f"{where} holds {size:,} bytes, and such records may fill {limit:,}; after `python -m search.labels` move "
+            f"it away, or give more with --feedback_bytes"
+        )
 
 
 @dataclass(frozen=True)
@@ -61,62 +77,36 @@ class Feedback(ABC):
 
     @abstractmethod
     def add(self, records: Sequence[Record]) -> None:
-        """All of them, or FeedbackDown."""
+        """All of them, or FeedbackDown, or FeedbackFull."""
 
     @abstractmethod
     def scan(self) -> Iterator[Record]:
         """All that was added, each store in an order of its own."""
 
 
-def open_feedback(index_url: str) -> Feedback:
-    """The store that belongs to the index at an address; made with the first record."""
+def open_feedback(index_url: str, bound: int = BOUND) -> Feedback:
+    """The store that belongs to the index at an address, made with the first record, and never larger than `bound`
+    bytes."""
     if index_url.startswith(("http://", "https://")):
         from search.elastic_feedback import ElasticFeedback  # a second to import
 
-        return ElasticFeedback(index_url)
+        return ElasticFeedback(index_url, bound)
+    from search.file_feedback import FileFeedback
+
     path = Path(index_url.removeprefix("lance://")).expanduser()
-    return FileFeedback(path.with_name(f"{path.name}-feedback.jsonl"))
+    return FileFeedback(path.with_name(f"{path.name}-feedback.jsonl"), bound)
 
 
-class FileFeedback(Feedback):
-    """A line each, beside the directory of an embedded index."""
-
-    def __init__(self, path: Path):
-        self.path, self.where = path, str(path)
-
-    def add(self, records: Sequence[Record]) -> None:
-        content = b"".join(to_json(record) + b"\n" for record in records)
-        try:
-            with self.path.open("ab+") as file:
-                fcntl.flock(file, fcntl.LOCK_EX)
-                if _torn(file.fileno()):
-                    content = b"\n" + content
-                file.write(content)
-                file.flush()
-                if any(isinstance(record, Answer) for record in records):
-                    os.fsync(file.fileno())  # people do not answer twice
-        except OSError as error:
-            raise FeedbackDown(f"{self.path} cannot be written: {error.strerror}") from error
-
-    def scan(self) -> Iterator[Record]:
-        """What a process killed as it wrote left behind is no record."""
-        try:
-            with self.path.open("rb") as file:
-                for line in file:
-                    try:
-                        known = json.loads(line)
-                    except ValueError:
-                        continue
-                    yield from_json(known)
-        except FileNotFoundError:
-            return
-        except OSError as error:
-            raise FeedbackDown(f"{self.path} cannot be read: {error.strerror}") from error
+def is_anonymous(who: str) -> bool:
+    return who.startswith(ANONYMOUS)
 
 
-def _torn(file: int) -> bool:
-    size = os.fstat(file).st_size
-    return size > 0 and os.pread(file, 1, size - 1) != b"\n"
+def allowed(records: Sequence[Record], bound: int) -> int:
+    """How large a store may get by these. Whoever searches fills it with lists, so those leave room for answers, and
+    the answers of callers without a key for those of callers with one."""
+    if any(isinstance(record, Shown) for record in records):
+        return bound // 2
+    return bound * 3 // 4 if any(is_anonymous(record.who) for record in records) else bound
 
 
 def to_json(record: Record) -> bytes:

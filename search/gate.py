@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
+import ipaddress
+from functools import lru_cache
+from hashlib import blake2b
 from pathlib import Path
 
 from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from search.feedback import ANONYMOUS
 from search.keys import FEEDBACK, READ, Caller, Keys
-from search.limits import READ_ON, Buckets, read_body, replayed
+from search.limits import CALLERS, READ_ON, Buckets, read_body, replayed
 from search.problems import problem
+from search.secret import Secret
 from search.settings import Settings
 
 GUARDED = "/v1/"
@@ -19,8 +23,9 @@ FEEDBACK_PATH = "/v1/feedback"
 
 
 class Gate:
-    def __init__(self, app: ASGIApp, settings: Settings):
+    def __init__(self, app: ASGIApp, settings: Settings, secret: Secret):
         self._app, self._body_bytes = app, settings.body_bytes
+        self._hidden = secret.key("addresses")
         self._keys = Keys(Path(settings.keys)) if settings.keys else None
         self._buckets = Buckets(settings.rate, settings.burst)
 
@@ -43,7 +48,7 @@ class Gate:
         await self._app(scope, replayed(body, receive), send)
 
     def _admit(self, scope: Scope) -> Caller | Response:
-        address = _nameless(scope)
+        address = _nameless(scope, self._hidden)
         caller, refusal = self._caller(scope, address)
         # Who has no good key is counted by address, or keys could be tried out without end.
         seconds = self._buckets.take(caller.name if caller else address)
@@ -72,7 +77,20 @@ class Gate:
         return caller, None
 
 
-def _nameless(scope: Scope) -> str:
-    """An address as a name that tells it apart from others and is not the address itself."""
+def _nameless(scope: Scope, key: bytes) -> str:
+    """An address as a name that tells it apart from others. Without the key nobody finds the address by trying all."""
     host = scope["client"][0] if scope.get("client") else ""
-    return "anonymous:" + hashlib.sha256(f"pause caller {host}".encode()).hexdigest()[:12]
+    return ANONYMOUS + blake2b(_household(host).encode(), key=key, digest_size=6).hexdigest()
+
+
+@lru_cache(CALLERS)
+def _household(host: str) -> str:
+    """What one caller has to itself: an address of IPv4, the 64 bits of an IPv6 network, any other name as it is."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return host
+    if isinstance(address, ipaddress.IPv6Address):
+        mapped = address.ipv4_mapped
+        return str(mapped) if mapped else f"{int(address) >> 64:016x}/64"
+    return str(address)

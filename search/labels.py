@@ -7,7 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from index.base import Index
@@ -16,11 +16,13 @@ from model.command import Parser, answer
 from model.contract import COMPANY_FIELDS
 from model.data import read_columns
 from model.errors import InputError
+from search.callers import Part, parts, table
 from search.feedback import NOT_SIMILAR, SIMILAR, Feedback, open_feedback
 from search.verdicts import QUERY, Pair, Verdicts, verdicts
 
 HEADER = "left\tright\tlabel"
 IDS_AT_ONCE = 1000
+ANONYMOUS_PAIRS = 200  # some evenings of one person; a script gives as many in seconds
 
 
 @dataclass(frozen=True)
@@ -31,13 +33,15 @@ class Labels:
     gone: int  # a company of the pair is no more
     queries: int  # no companies are written, so that nothing could say what the query was
     unwritable: int  # an id that a tab-separated file cannot hold
+    curated: set[Pair]  # their label is the one known before, whatever callers without a key say
 
 
 def labels(found: Verdicts, index: Index, earlier: dict[Pair, str], with_queries: bool) -> Labels:
-    """Answers overrule what earlier pairs say, and nothing that is known becomes unlabelled."""
+    """Answers with a key overrule what earlier pairs say, others do not, and nothing known becomes unlabelled."""
+    curated = {pair for pair in found.anonymous if earlier.get(pair)}
     pairs = dict.fromkeys(found.unlabelled, "") | earlier
-    pairs |= dict.fromkeys(found.similar, SIMILAR) | dict.fromkeys(found.not_similar, NOT_SIMILAR)
-    pairs = {pair: label for pair, label in pairs.items() if pair not in found.tied}
+    pairs |= dict.fromkeys(found.similar - curated, SIMILAR) | dict.fromkeys(found.not_similar - curated, NOT_SIMILAR)
+    pairs = {pair: label for pair, label in pairs.items() if pair not in found.tied - curated}
     asked = {pair for pair in pairs if _queries(pair, found)}
     if not with_queries:
         pairs = {pair: label for pair, label in pairs.items() if pair not in asked}
@@ -46,7 +50,8 @@ def labels(found: Verdicts, index: Index, earlier: dict[Pair, str], with_queries
     there |= found.texts.keys()
     present = {pair: label for pair, label in pairs.items() if there.issuperset(pair)}
     written = {pair: label for pair, label in present.items() if all(map(_fits, pair))}
-    return Labels(written, len(pairs) - len(present), 0 if with_queries else len(asked), len(present) - len(written))
+    gone, unwritable = len(pairs) - len(present), len(present) - len(written)
+    return Labels(written, gone, 0 if with_queries else len(asked), unwritable, curated)
 
 
 def read_earlier(path: str) -> dict[Pair, str]:
@@ -71,6 +76,10 @@ def write_companies(path: Path, pairs: dict[Pair, str], texts: dict[str, str], i
             lines.append(json.dumps({"id": id} | {name: value for name, value in fields.items() if value}))
     _write(path, lines)
     return len(lines)
+
+
+def write_callers(path: Path, callers: list[Part]) -> None:
+    _write(path, [json.dumps([asdict(part) for part in callers], indent=1)])
 
 
 def _queries(pair: Pair, found: Verdicts) -> bool:
@@ -101,13 +110,16 @@ def _write(path: Path, lines: list[str]) -> None:
 def report(found: Verdicts, made: Labels) -> Iterator[str]:
     counted = list(made.pairs.values())
     yield (
-        f"{found.answers:,} answers, people: {found.people:,}; {counted.count(SIMILAR):,} pairs {SIMILAR}, "
+        f"{found.answers.total():,} answers, people: {len(found.answers):,}; "
+        f"{counted.count(SIMILAR):,} pairs {SIMILAR}, "
         f"{counted.count(NOT_SIMILAR):,} {NOT_SIMILAR}, {counted.count(''):,} unlabelled"
     )
     for number, words in (
         (len(found.outvoted), "pairs on which people differ went with the majority"),
         (len(found.tied), "pairs with as many yes as no were left out"),
         (found.undone, "answers were taken back"),
+        (len(made.curated), "pairs keep the label of --add FILE: nobody with a key answered on them"),
+        (found.capped.total(), "votes do not count: --anonymous_pairs is as many as a caller without a key has"),
         (found.without_anchor, "answers are on questions of several parts, and say nothing of a pair"),
         (made.gone, "pairs were left out: a company of theirs was deleted"),
         (made.queries, "pairs with what somebody typed were left out; --companies FILE keeps them"),
@@ -120,7 +132,7 @@ def report(found: Verdicts, made: Labels) -> Iterator[str]:
 
 
 def make(index: Index, store: Feedback, arguments: argparse.Namespace) -> None:
-    found = verdicts(store.scan())
+    found = verdicts(store.scan(), arguments.anonymous_pairs)
     earlier = read_earlier(arguments.add) if arguments.add else {}
     made = labels(found, index, earlier, bool(arguments.companies))
     if not any(made.pairs.values()):
@@ -131,14 +143,26 @@ def make(index: Index, store: Feedback, arguments: argparse.Namespace) -> None:
     write_pairs(Path(arguments.out), made.pairs)
     for line in report(found, made):
         print(line)
+    callers = parts(found, made.pairs, made.curated)
+    print(*table(callers), sep="\n", file=sys.stderr)
+    if arguments.callers:
+        write_callers(Path(arguments.callers), callers)
     print(f"{len(made.pairs):,} pairs are in {arguments.out}; train with --negative {NOT_SIMILAR}")
+
+
+def _number(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"takes a number of pairs, or 0 for any; got {text!r}")
+    return int(text)
 
 
 def main(argv: list[str] | None = None) -> int:
     parser = Parser(
         prog="python -m search.labels",
         description="Pairs for model.train from what people answered on the page: yes is positive, no is negative,\n"
-        "shown and not answered is unlabelled. The newest answer of a person counts, and the majority of people.",
+        "shown and not answered is unlabelled. The newest answer of a caller on a pair counts, and the majority of\n"
+        "callers. Callers with an API key overrule those without, and they alone the pairs known before. Who swayed\n"
+        "what is told on stderr.",
         epilog="example:\n"
         "  python -m search.labels --index build/demo/index --add examples/pairs.tsv \\\n"
         "      --out build/retrain/pairs.tsv --companies build/retrain/companies.jsonl\n"
@@ -149,7 +173,15 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--index", required=True, metavar="URL", help="the answers are beside this index")
     parser.add_argument("--out", required=True, metavar="FILE", help="tab-separated left, right, label")
     parser.add_argument("--companies", metavar="FILE", help="also write the companies (and queries) of these pairs")
-    parser.add_argument("--add", metavar="FILE", help="pairs known before; answers overrule them")
+    parser.add_argument("--add", metavar="FILE", help="pairs known before; answers with an API key overrule them")
+    parser.add_argument(
+        "--anonymous_pairs",
+        type=_number,
+        default=ANONYMOUS_PAIRS,
+        metavar="N",
+        help="pairs on which one caller without an API key has a vote, the first it answered; %(default)s, 0: any",
+    )
+    parser.add_argument("--callers", metavar="FILE", help="also write, as JSON, who swayed what")
     arguments = parser.parse_args(argv)
     return answer(lambda: make(open_index(arguments.index), open_feedback(arguments.index), arguments))
 

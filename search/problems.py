@@ -16,7 +16,8 @@ from index.errors import CompanyMissing, IndexMissing, IndexUnusable, WrongModel
 from model.errors import InputError
 from search.companies import IndexFailed
 from search.encoder import TextRefused
-from search.feedback import FeedbackDown
+from search.feedback import FeedbackDown, FeedbackFull
+from search.list_ids import ListRefused
 from search.wire import Problem
 from serving.channel import ServingUnavailable
 from serving.client import TextsRefused
@@ -66,8 +67,13 @@ def of_error(error: Exception) -> Response:
         case ServingUnavailable():
             told = f"The model that reads texts does not answer; looking from a company still works. {error}."
             return problem(503, told, code="serving_down")
+        case FeedbackFull():
+            return problem(503, f"The answer could not be kept. {error}.", code="feedback_full")
         case FeedbackDown():
             return problem(503, f"The answer could not be kept; please give it again. {error}.", code="feedback_down")
+        case ListRefused():
+            fix = "Send the `shown` of a list as it came, with a company of that list; ask again for a new one."
+            return problem(422, f"{error}.", fix, error.args[0])
         case TextsRefused() | TextRefused():
             return problem(422, "The model cannot read this text.", code="text_refused")
         case _:

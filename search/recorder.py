@@ -7,9 +7,10 @@ import queue
 import threading
 from collections.abc import Callable
 
-from search.feedback import Feedback, FeedbackDown, Shown
+from search.feedback import Feedback, FeedbackDown, FeedbackFull, Shown
 
 WAITING = 10_000  # lists
+WAITING_LETTERS = 32 << 20  # in them: one list may have 60,000, and memory is everybody's
 AT_ONCE = 500
 GATHER = 5.0  # seconds: every write costs the store as much as some searches, and people wait for those
 PAUSE = 1.0  # seconds between two tries on a store that is down
@@ -23,13 +24,20 @@ class Recorder:
     def __init__(self, store: Feedback, dropped: Callable[[int], None], waiting: int = WAITING):
         self._store, self._dropped = store, dropped
         self._waiting: queue.Queue[Shown | None] = queue.Queue(waiting)
+        self._letters, self._counting = 0, threading.Lock()
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
+        self._told = False
 
     def shown(self, record: Shown) -> None:
+        letters = _letters(record)
+        if not self._reserved(letters):
+            self._dropped(1)
+            return
         try:
             self._waiting.put_nowait(record)
         except queue.Full:
+            self._release(letters)
             self._dropped(1)
 
     def start(self) -> None:
@@ -49,20 +57,39 @@ class Recorder:
             self._thread = None
 
     def _write(self) -> None:
-        told = False
+        self._told = False
         while not (self._stopping.is_set() and self._waiting.empty()):
             batch = self._batch()
-            while batch:
-                try:
-                    self._store.add(batch)
-                    batch, told = [], False
-                except FeedbackDown as error:
-                    if not told:
-                        log.warning("lists that were shown wait to be written: %s", error)
-                    told = True
-                    if self._stopping.wait(PAUSE):  # no time left to wait for it
-                        self._dropped(len(batch))
-                        batch = []
+            while batch and not self._settled(batch):
+                if self._stopping.wait(PAUSE):  # no time left to wait for it
+                    self._dropped(len(batch))
+                    break
+
+    def _settled(self, batch: list[Shown]) -> bool:
+        """Written, or given up; False where it is worth another try."""
+        try:
+            self._store.add(batch)
+            self._told = False
+            return True
+        except FeedbackDown as error:
+            full = isinstance(error, FeedbackFull)
+            if not self._told:
+                what = "are not kept" if full else "wait to be written"
+                log.warning("lists that were shown %s: %s", what, error)
+            self._told = True
+            if full:
+                self._dropped(len(batch))
+            return full
+
+    def _reserved(self, letters: int) -> bool:
+        with self._counting:
+            fits = self._letters + letters <= WAITING_LETTERS
+            self._letters += letters if fits else 0
+            return fits
+
+    def _release(self, letters: int) -> None:
+        with self._counting:
+            self._letters -= letters
 
     def _batch(self) -> list[Shown]:
         """The next, waited for, and what gathers behind it."""
@@ -73,4 +100,11 @@ class Recorder:
                 records.append(self._waiting.get_nowait())
             except queue.Empty:
                 break
-        return [record for record in records if record is not None]
+        batch = [record for record in records if record is not None]
+        self._release(sum(map(_letters, batch)))
+        return batch
+
+
+def _letters(record: Shown) -> int:
+    """Of what a caller chooses the size of."""
+    return len(record.text or "") + sum(map(len, record.companies)) + sum(map(len, record.like + record.unlike))

@@ -8,6 +8,7 @@ from search.companies import Companies
 from search.encoder import Encoder
 from search.feedback import Feedback
 from search.health import Health
+from search.list_ids import ListIds
 from search.metrics import Metrics
 from search.recorder import Recorder
 
@@ -19,4 +20,5 @@ class Resources:
     health: Health
     feedback: Feedback
     recorder: Recorder
+    list_ids: ListIds
     metrics: Metrics

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from model.errors import InputError
+from search.feedback import BOUND
 
 
 @dataclass(frozen=True)
@@ -14,11 +15,13 @@ class Settings:
     burst: int = 90  # and at once: a page that opens, and someone who types
     body_bytes: int = 256 * 1024
     cached_vectors: int = 20_000  # of sentences and queries: 30 MB of 384 numbers each
+    secret_file: str | None = None  # without one the secret is kept beside the index
+    feedback_bytes: int = BOUND  # that lists and answers may fill
     log_queries: bool = False  # what people look for is their own affair
 
     def __post_init__(self) -> None:
         if not 0 <= self.rate < float("inf"):
             raise InputError(f"--rate must be a number of requests a second, or 0 for no limit; got {self.rate}")
-        for name in ("burst", "body_bytes", "cached_vectors"):
+        for name in ("burst", "body_bytes", "cached_vectors", "feedback_bytes"):
             if getattr(self, name) < 1:
                 raise InputError(f"--{name} must be at least 1, got {getattr(self, name)}")

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_vali
 from pydantic.config import JsonDict
 
 from search.asking import Mode, Scored
+from search.list_ids import MAX_LENGTH
 
 MAX_K, MAX_OFFSET, MAX_POINTS, MAX_SUGGESTIONS = 100, 1000, 300, 50
 MAX_TEXT, MAX_PREFIX, MAX_ANCHORS, MAX_VALUES = 10_000, 200, 20, 50
@@ -77,7 +78,7 @@ class Found(BaseModel):
     model: str = Field(description="fingerprint of the model that made the vectors")
     scored_by: Scored = Field(description="what `score` is: a cosine, or a score of the words in common")
     total_known: int | None = Field(description="how many there are, where the list came to its end")
-    shown: str = Field(description="names this list in feedback")
+    shown: str = Field(description="names this list in feedback, for seven days")
 
 
 class Similar(Found):
@@ -163,7 +164,7 @@ class FeedbackGiven(Asked):
         json_schema_extra={
             "examples": [
                 {
-                    "shown": "5f0c2f6ad1b94a0e",
+                    "shown": "the `shown` of the list that was answered",
                     "anchor": "ryanair",
                     "candidate": "easyjet",
                     "answer": "similar",
@@ -173,7 +174,7 @@ class FeedbackGiven(Asked):
         }
     )
 
-    shown: Annotated[str, StringConstraints(min_length=1, max_length=64)]
+    shown: Annotated[str, StringConstraints(min_length=1, max_length=MAX_LENGTH)]
     anchor: Id | None = None
     text: Text | None = None
     candidate: Id

@@ -18,10 +18,12 @@ def feedback_routes(resources: Resources) -> APIRouter:
 
     @router.post("/v1/feedback", status_code=204, response_class=Response, responses=MISSING, summary="Similar, or not")
     def feedback(request: Request, given: wire.FeedbackGiven) -> None:
-        """Kept before it is answered. An `undo` takes back what the same person said of this pair before."""
+        """Kept before it is answered. An `undo` takes back what the same person said of this pair before. Taken for
+        companies of a list that was shown here within a week, and for what that list was asked for."""
+        shown = resources.list_ids.check(given.shown, given.anchor, given.text, given.candidate)
         resources.companies.require([given.candidate, *([given.anchor] if given.anchor else [])])
         answer = Answer(
-            shown=given.shown,
+            shown=shown,
             at=time.time_ns() // 1000,
             who=request.state.caller.name,
             model=resources.companies.model(),

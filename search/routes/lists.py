@@ -43,7 +43,7 @@ def listed(request: Request, resources: Resources, question: Question, why: bool
         model=ranking.model,
         scored_by=ranking.scored_by,
         total_known=ranking.total,
-        shown=shown.id,
+        shown=resources.list_ids.issue(shown),
     )
     return ranking, found
 

@@ -3,6 +3,7 @@
 from urllib.parse import quote
 
 import pytest
+from answering import given
 from companies import MODEL, company
 from market import deleted, ids
 
@@ -118,6 +119,7 @@ def test_facets_count_what_the_filters_leave(client):
 
 
 def test_a_deleted_company_appears_nowhere(client, index):
+    answered = given(client, candidate="air-b")
     assert "air-b" in ids(client.get("/v1/companies/air-a/similar"))
     index.write([deleted("air-b")])
     assert client.get("/v1/companies/air-b").status_code == 404
@@ -129,7 +131,6 @@ def test_a_deleted_company_appears_nowhere(client, index):
     assert client.get("/v1/suggest", params={"prefix": "beta"}).json()["suggestions"] == []
     assert "Hungary" not in client.get("/v1/facets").text
     assert "air-b" not in client.get("/v1/map", params={"id": "air-a"}).text
-    answered = {"shown": "x", "anchor": "air-a", "candidate": "air-b", "answer": "similar", "rank": 1}
     assert client.post("/v1/feedback", json=answered).status_code == 404
 
 

@@ -46,7 +46,9 @@ def test_the_examples_are_accepted(client):
         # The companies of the examples are not in this index, but nothing else is wrong with them.
         assert client.post("/v1/search", json=example).status_code in (200, 404)
     for example in schemas["FeedbackGiven"]["examples"]:
-        assert client.post("/v1/feedback", json=example).status_code == 404
+        # No list is shown under a name that somebody wrote down.
+        refused = client.post("/v1/feedback", json=example)
+        assert (refused.status_code, refused.json()["error"]["code"]) == (422, "not_shown")
 
 
 def test_keys_are_in_the_document_where_they_are_on(serve, tmp_path):

@@ -5,20 +5,22 @@ import time
 from dataclasses import replace
 
 import pytest
+from answering import given
 from companies import DIMENSION, MODEL
 from market import MARKET, ids
 from starlette.testclient import TestClient
 from waiting import wait_until
 
 from index.base import Spec
+from index.errors import IndexUnusable
 from index.open import open_index
 from search.app import create_app
 from search.feedback import Answer, FeedbackDown, Shown, open_feedback
+from search.secret import installation_secret
 from search.settings import Settings
 
 ANSWER = Answer("list", 7, "ann", MODEL, "air-a", None, "air-b", "similar", 1)
 SHOWN = Shown("list", 5, "ann", MODEL, "öl & <b>", (), (), ("air-b", "ship"), 10)
-GIVEN = {"shown": "x", "anchor": "air-a", "candidate": "air-b", "answer": "similar", "rank": 1}
 INJECTIONS = ("' OR 1=1 --", '{"match_all": {}}', "*", "Transport OR Finance", "Trans?ort", "/.*/", "\x00", '"')
 
 
@@ -68,8 +70,7 @@ def test_the_service_answers_as_over_the_embedded_index(client):
 
 
 def test_answers_and_lists_are_kept_beside_the_index(client, market):
-    client.get("/v1/companies/air-a/similar")
-    assert client.post("/v1/feedback", json=GIVEN).status_code == 204
+    assert client.post("/v1/feedback", json=given(client)).status_code == 204
     client.__exit__(None, None, None)  # what waits is written
     kinds = sorted(type(record).__name__ for record in open_feedback(market.url).scan())
     assert kinds == ["Answer", "Shown"]
@@ -97,6 +98,7 @@ def test_ids_and_prefixes_do_not_inject_either(elasticsearch_server, embedder, v
 
 def test_a_server_that_goes_and_comes_is_told_soon_and_found_again(client, elasticsearch_server):
     assert client.get("/readyz").status_code == 200
+    answered = given(client)
     restarting = threading.Thread(target=elasticsearch_server.restart)
     restarting.start()
     try:
@@ -107,10 +109,46 @@ def test_a_server_that_goes_and_comes_is_told_soon_and_found_again(client, elast
         assert time.monotonic() - began < 5
         told = {(answer.status_code, answer.json()["error"]["code"]) for answer in answers}
         assert told == {(503, "index_down")}
-        kept = client.post("/v1/feedback", json=GIVEN)
+        kept = client.post("/v1/feedback", json=answered)
         assert kept.status_code == 503
     finally:
         restarting.join()
     wait_until(lambda: client.get("/readyz").status_code == 200, seconds=30)
     assert ids(client.get("/v1/companies/air-a/similar")) == ["air-b", "ship", "bank"]
-    assert client.post("/v1/feedback", json=GIVEN).status_code == 204
+    assert client.post("/v1/feedback", json=answered).status_code == 204
+
+
+# the secret
+
+
+def test_services_over_one_index_share_a_secret_and_take_answers_to_each_others_lists(market, embedder):
+    one, other = (TestClient(create_app(market, embedder, Settings(rate=0))) for _ in range(2))
+    assert other.post("/v1/feedback", json=given(one)).status_code == 204
+    forged = other.post("/v1/feedback", json=given(one, shown="x"))
+    assert (forged.status_code, forged.json()["error"]["code"]) == (422, "not_shown")
+    (kept,) = open_feedback(market.url).scan()
+    assert kept.shown == kept.shown.partition(".")[0]
+
+
+def test_services_that_start_together_share_a_secret_too(elasticsearch_server):
+    url, found = f"{elasticsearch_server.address}/together", []
+    threads = [threading.Thread(target=lambda: found.append(installation_secret(url).key("any"))) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 8 and len(set(found)) == 1
+    assert installation_secret(f"{elasticsearch_server.address}/another").key("any") not in found
+
+
+def test_a_secret_that_is_given_is_not_kept_in_the_server(market, embedder, tmp_path):
+    (tmp_path / "secret").write_bytes(b"s" * 32)
+    shown = given(TestClient(create_app(market, embedder, Settings(rate=0, secret_file=str(tmp_path / "secret")))))
+    other = TestClient(create_app(market, embedder, Settings(rate=0)))
+    assert other.post("/v1/feedback", json=shown).status_code == 422
+
+
+def test_a_server_that_is_away_gives_no_secret(monkeypatch):
+    monkeypatch.setattr("search.elastic_secret.SECONDS", 0.1)
+    with pytest.raises(IndexUnusable, match="did not answer"):
+        installation_secret("http://127.0.0.1:1/none")

@@ -5,15 +5,25 @@ import threading
 from dataclasses import replace
 
 import pytest
+from answering import given
 from companies import MODEL
 from market import ids
 
-from search.feedback import Answer, FeedbackDown, FileFeedback, Shown, from_json, open_feedback, to_json
+from search.feedback import Answer, FeedbackDown, Shown, from_json, open_feedback, to_json
+from search.file_feedback import FileFeedback
 from search.recorder import Recorder
 
 SHOWN = Shown("list", 5, "ann", MODEL, None, ("air-a",), (), ("air-b", "ship"), 10)
 ANSWER = Answer("list", 7, "ann", MODEL, "air-a", None, "air-b", "similar", 11)
-GIVEN = {"shown": "list", "anchor": "air-a", "candidate": "air-b", "answer": "similar", "rank": 1}
+
+
+def answers(index) -> list[Answer]:
+    return [record for record in open_feedback(index.url).scan() if isinstance(record, Answer)]
+
+
+def list_of(found: dict) -> str:
+    """The id of the list's record, which the name of a list begins with."""
+    return found["shown"].partition(".")[0]
 
 
 @pytest.fixture
@@ -81,17 +91,18 @@ def test_a_store_that_cannot_be_written_is_told(tmp_path):
 
 
 def test_an_answer_is_kept_with_who_when_model_and_rank(client, index):
-    assert client.post("/v1/feedback", json={**GIVEN, "rank": 3}).status_code == 204
-    (kept,) = open_feedback(index.url).scan()
+    answered = given(client, rank=3)
+    assert client.post("/v1/feedback", json=answered).status_code == 204
+    (kept,) = answers(index)
     assert (kept.anchor, kept.candidate, kept.answer, kept.rank) == ("air-a", "air-b", "similar", 3)
-    assert (kept.model, kept.shown) == (MODEL, "list")
+    assert (kept.model, kept.shown) == (MODEL, list_of(answered))
     assert kept.at > 1_700_000_000_000_000  # microseconds
     assert kept.who.startswith("anonymous:")
     assert 'pause_search_answers_total{answer="similar"} 1.0' in client.get("/metrics").text
 
 
 def test_an_address_is_not_kept(client, index):
-    client.post("/v1/feedback", json=GIVEN)
+    client.post("/v1/feedback", json=given(client))
     assert "testclient" not in open_feedback(index.url).path.read_text()
 
 
@@ -101,9 +112,9 @@ def test_lists_are_kept_as_they_were_shown(serve, index):
     second = client.post("/v1/search", json={"text": "money", "like": ["air-a"], "unlike": ["ship"], "offset": 1})
     client.__exit__(None, None, None)  # what waits is written
     kept = {record.id: record for record in open_feedback(index.url).scan()}
-    shown = kept[found.json()["shown"]]
+    shown = kept[list_of(found.json())]
     assert (shown.like, shown.text, shown.companies, shown.offset) == (("air-a",), None, tuple(ids(found)), 0)
-    shown = kept[second.json()["shown"]]
+    shown = kept[list_of(second.json())]
     assert (shown.like, shown.unlike, shown.text, shown.offset) == (("air-a",), ("ship",), "money", 1)
     assert shown.model == MODEL
 
@@ -111,8 +122,8 @@ def test_lists_are_kept_as_they_were_shown(serve, index):
 @pytest.mark.parametrize(
     ("change", "status"),
     [
-        ({"candidate": "nobody"}, 404),
-        ({"anchor": "nobody"}, 404),
+        ({"candidate": "nobody"}, 422),
+        ({"anchor": "nobody"}, 422),
         ({"answer": "maybe"}, 422),
         ({"rank": 0}, 422),
         ({"shown": ""}, 422),
@@ -120,13 +131,13 @@ def test_lists_are_kept_as_they_were_shown(serve, index):
     ],
 )
 def test_an_answer_that_makes_no_sense_is_not_kept(client, index, change, status):
-    assert client.post("/v1/feedback", json={**GIVEN, **change}).status_code == status
-    assert list(open_feedback(index.url).scan()) == []
+    assert client.post("/v1/feedback", json=given(client, **change)).status_code == status
+    assert answers(index) == []
 
 
 def test_an_answer_that_cannot_be_kept_is_not_acknowledged(client, index):
     open_feedback(index.url).path.mkdir()
-    answer = client.post("/v1/feedback", json=GIVEN)
+    answer = client.post("/v1/feedback", json=given(client))
     assert (answer.status_code, answer.json()["error"]["code"]) == (503, "feedback_down")
 
 

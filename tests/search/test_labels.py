@@ -1,23 +1,15 @@
 """From answers to training pairs: yes, no, shown and unanswered; the newest of a person, the majority of people."""
 
 import pytest
+from answering import rows, said, shown
 from commands import answer, refusal
-from companies import MODEL, company
+from companies import company
 from market import deleted
 
 from model.data import read_companies, read_pairs
-from search.feedback import Answer, Shown, open_feedback
+from search.feedback import open_feedback
 from search.labels import main
 from search.verdicts import verdicts
-
-
-def said(candidate, answer, who="ann", at=1, anchor="air-a", text=None):
-    return Answer("list", at, who, MODEL, anchor, text, candidate, answer, 1)
-
-
-def shown(*companies, like=("air-a",), text=None, unlike=()):
-    return Shown("list", 0, "ann", MODEL, text, like, unlike, companies)
-
 
 # verdicts
 
@@ -27,7 +19,7 @@ def test_yes_no_and_unanswered():
     assert found.similar == {("air-a", "air-b")}
     assert found.not_similar == {("air-a", "bank")}
     assert found.unlabelled == {("air-a", "ship")}
-    assert (found.answers, found.people) == (2, 1)
+    assert found.answers == {"ann": 2}
 
 
 def test_the_newest_answer_of_a_person_counts_whatever_the_order():
@@ -98,12 +90,6 @@ def answered(index):
     store.add([said("ship", "similar", "bob"), said("ship", "not_similar", "eve")])
     store.add([said("bank", "similar", anchor=None, text="lends money")])
     return index.url
-
-
-def rows(path) -> list[list[str]]:
-    header, *lines = path.read_text().splitlines()
-    assert header == "left\tright\tlabel"
-    return [line.split("\t") for line in lines]
 
 
 def test_pairs_are_written_and_conflicts_reported(capsys, answered, tmp_path):

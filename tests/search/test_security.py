@@ -3,15 +3,14 @@
 import logging
 
 import pytest
+from answering import given
 from commands import answer, refusal
 
 from model.errors import InputError
 from search import keys
-from search.feedback import open_feedback
+from search.feedback import Answer, open_feedback
 from search.limits import Buckets
 from search.problems import of_error
-
-GIVEN = {"shown": "list", "anchor": "air-a", "candidate": "air-b", "answer": "similar", "rank": 1}
 
 
 def bearer(key: str) -> dict[str, str]:
@@ -54,10 +53,11 @@ def test_a_key_opens_what_its_scopes_say(serve, key_file, index):
     reader, teacher = keys.add(key_file, "ann", "read"), keys.add(key_file, "bob", "feedback")
     client = serve(keys=str(key_file))
     assert client.get("/v1/companies/air-a", headers=bearer(reader)).status_code == 200
-    assert client.post("/v1/feedback", json=GIVEN, headers=bearer(reader)).status_code == 403
+    answered = given(client, bearer(reader))
+    assert client.post("/v1/feedback", json=answered, headers=bearer(reader)).status_code == 403
     assert client.get("/v1/companies/air-a", headers=bearer(teacher)).status_code == 403
-    assert client.post("/v1/feedback", json=GIVEN, headers=bearer(teacher)).status_code == 204
-    (kept,) = open_feedback(index.url).scan()
+    assert client.post("/v1/feedback", json=answered, headers=bearer(teacher)).status_code == 204
+    (kept,) = (record for record in open_feedback(index.url).scan() if isinstance(record, Answer))
     assert kept.who == "bob"
 
 
