@@ -57,6 +57,9 @@ class Connection(HttpToolsProtocol):
         if self._deadline is None and (self._heading or answered):
             self._hurry()
 
+    def _unsupported_upgrade_warning(self) -> None:
+        """Nothing is missing: there is nothing here to upgrade to."""
+
     # Parser callbacks
 
     def on_message_begin(self) -> None:

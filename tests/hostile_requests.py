@@ -13,6 +13,7 @@ ROUTES = (
     "/v1/companies/{id}", "/v1/companies/{id}/similar", "/v1/suggest", "/v1/facets", "/v1/map", "/v1/search",
     "/v1/feedback", "/v1/status", "/healthz", "/readyz", "/metrics", "/", "/docs", "/openapi.json", "/static/{id}",
 )  # fmt: skip
+ASKED = ("/v1/search", "/v1/map")
 POSTED = ("/v1/search", "/v1/map", "/v1/feedback")
 METHODS = ("GET", "GET", "GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS", "PATCH", "TRACE", "CONNECT", "FROB", "get")
 INJECTIONS = (
@@ -54,9 +55,9 @@ def _path(dice: random.Random) -> str:
     return dice.choice(ROUTES).replace("{id}", quote(dice.choice(IDS + INJECTIONS), safe=dice.choice(("", "/"))))
 
 
-def _posted(dice: random.Random, body: bytes, kind: str) -> Hostile:
-    named = dice.choice((b"application/json", b"application/json", b"text/plain", b"application/xml", b"\xff", b""))
-    return Hostile(kind, _request("POST", dice.choice(POSTED), [b"Content-Type: " + named], body))
+def _posted(dice: random.Random, body: bytes, kind: str, paths: tuple[str, ...] = POSTED) -> Hostile:
+    named = dice.choice((b"application/json",) * 12 + (b"text/plain", b"application/xml", b"\xff", b""))
+    return Hostile(kind, _request("POST", dice.choice(paths), [b"Content-Type: " + named], body))
 
 
 # bodies
@@ -98,14 +99,47 @@ def odd_texts(dice: random.Random) -> Hostile:
     body = (
         f'{{"text": "{text}", "mode": "{mode}", "why": {dice.choice(("true", "false"))}, "k": {dice.randint(1, 100)}}}'
     )
-    return _posted(dice, body.encode(), "odd texts")
+    return _posted(dice, body.encode(), "odd texts", ASKED)
 
 
 def many_filters(dice: random.Random) -> Hostile:
-    values = [dice.choice(INJECTIONS) for _ in range(dice.choice((1, 50, 51, 3_000)))]
+    values = [dice.choice(INJECTIONS) for _ in range(dice.choice((1, 5, 50, 51, 3_000)))]
     fields = {name: values for name in ("sector", "industry", "country", "tags", "more")[: dice.randint(1, 5)]}
     question = {"text": dice.choice(INJECTIONS), "like": list(IDS[:1]) * dice.choice((0, 1, 20, 21)), "filters": fields}
-    return _posted(dice, json.dumps(question).encode(), "many filters")
+    return _posted(dice, json.dumps(question).encode(), "many filters", ASKED)
+
+
+def nearly_right(dice: random.Random) -> Hostile:
+    """Right in form, so that it reaches the index and the endpoint, and odd in content."""
+    odd = [one for one in INJECTIONS if one not in ("\x00",)]
+    question = {
+        "text": dice.choice(odd),
+        "like": dice.sample(IDS[:2], dice.randint(0, 2)),
+        "unlike": dice.sample(IDS[:1], dice.randint(0, 1)),
+        "filters": {
+            name: dice.sample(odd, dice.randint(0, 2)) for name in dice.sample(("sector", "country", "tags"), 2)
+        },
+        "mode": dice.choice(("hybrid", "vector", "words")),
+        "k": dice.choice((1, 10, 100)),
+        "offset": dice.choice((0, 0, 1, 999, 1_000)),
+        "why": dice.choice((True, False)),
+    }
+    feedback = {"shown": dice.choice(odd)[:64], "candidate": dice.choice(IDS), "anchor": dice.choice(odd)[:500],
+                "text": dice.choice(odd), "answer": dice.choice(("similar", "undo")), "rank": 1}  # fmt: skip
+    if dice.random() < 0.2:
+        return _posted(dice, json.dumps(feedback).encode(), "nearly right", ("/v1/feedback",))
+    return _posted(dice, json.dumps(question).encode(), "nearly right", ASKED)
+
+
+def right_addresses(dice: random.Random) -> Hostile:
+    """As right in form as an address can be."""
+    odd, id = quote(dice.choice(INJECTIONS)), quote(dice.choice(IDS + INJECTIONS), safe="")
+    path = dice.choice(
+        (f"/v1/companies/{id}", f"/v1/companies/{id}/similar?k={dice.choice(NUMBERS[2:4])}&why=true&sector={odd}",
+         f"/v1/suggest?prefix={odd}", f"/v1/facets?country={odd}&tags={odd}", f"/v1/map?id={id}&tags={odd}",
+         "/v1/status")
+    )  # fmt: skip
+    return Hostile("right addresses", _request("GET", path))
 
 
 def _question(dice: random.Random) -> dict[str, object]:
@@ -187,6 +221,7 @@ def no_request(dice: random.Random) -> Hostile:
 
 
 KINDS: tuple[Callable[[random.Random], Hostile], ...] = (
-    random_bytes, broken_json, deep_json, odd_numbers, wrong_types, odd_texts, many_filters, odd_queries, odd_paths,
+    random_bytes, broken_json, deep_json, odd_numbers, wrong_types, odd_texts, many_filters, nearly_right,
+    right_addresses, odd_queries, odd_paths,
     odd_headers, odd_framing, no_request,
 )  # fmt: skip

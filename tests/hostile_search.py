@@ -76,4 +76,4 @@ def _sent(port: int, request: Hostile) -> bytes:
                 parts.append(part)
         except ConnectionResetError:
             pass
-    return b"".join(parts)
+    return b"".join(parts).removeprefix(b"HTTP/1.1 100 Continue\r\n\r\n")
