@@ -37,18 +37,20 @@ class Declared:
     as the router does it: two readings of one path would leave a gap between them."""
 
     def __init__(self, routes: Sequence[BaseRoute]):
-        self._routes = [(route, _access(route)) for route in iter_route_contexts(routes)]
+        contexts = list(iter_route_contexts(routes))
+        # To find the method anew for every request costs more than to call it.
+        self._routes = [(route.matches, _access(route)) for route in contexts]
+        self._silent = [str(route.path) for route in contexts if _access(route) is None]
 
     def require_all(self) -> None:
-        silent = [str(route.path) for route, access in self._routes if access is None]
-        if silent:
-            raise RouteUndeclared(f"routes without open_to(...), and so open to nobody: {', '.join(silent)}")
+        if self._silent:
+            raise RouteUndeclared(f"routes without open_to(...), and so open to nobody: {', '.join(self._silent)}")
 
     def asked(self, scope: Scope) -> tuple[bool, Access | None]:
         """Whether there is such a route, and whom it is open to; with a method that it does not take, too."""
         partly: tuple[bool, Access | None] = (False, None)
-        for route, access in self._routes:
-            match, _ = route.matches(scope)
+        for matches, access in self._routes:
+            match, _ = matches(scope)
             if match is Match.FULL:
                 return True, access
             if match is Match.PARTIAL and not partly[0]:

@@ -56,7 +56,10 @@ class Gate:
         await self._app(scope, replayed(body, receive), send)
 
     async def _body(self, scope: Scope, receive: Receive) -> bytes | Response:
-        declared = Headers(scope=scope).get("content-length", "")
+        headers = Headers(scope=scope)
+        declared = headers.get("content-length", "")
+        if not declared and "transfer-encoding" not in headers:
+            return b""  # nothing is to come
         body, limit, seconds = None, self._settings.body_bytes, self._settings.body_seconds
         if not declared.isdecimal() or int(declared) <= READ_ON:
             try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -13,6 +14,7 @@ from search.addresses import parsed
 from search.problems import problem
 
 ANY = "*"
+LONGEST = 260  # bytes: a name and a port
 _NAME = re.compile(r"[\w.-]{1,253}", re.ASCII)
 _HOST = re.compile(r"(?:\[(?P<six>[0-9A-Fa-f:.]{2,45})\]|(?P<name>[\w.-]{1,253}))(?::\d{0,5})?", re.ASCII)
 
@@ -25,6 +27,7 @@ class Hosts:
         self._app, self._any_address = app, any_address
         self._hosts = frozenset(canonical(host) for host in hosts)
         self._any = ANY in self._hosts
+        self._known = lru_cache(1024)(self._judge)  # few names come again and again
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and not self._any and not self._ours(scope):
@@ -36,7 +39,10 @@ class Hosts:
 
     def _ours(self, scope: Scope) -> bool:
         given = [value for name, value in scope["headers"] if name == b"host"]
-        match = _HOST.fullmatch(given[0].decode("latin-1")) if len(given) == 1 else None
+        return len(given) == 1 and len(given[0]) <= LONGEST and self._known(given[0])
+
+    def _judge(self, given: bytes) -> bool:
+        match = _HOST.fullmatch(given.decode("latin-1"))
         if match is None:
             return False
         host = canonical(match["six"] or match["name"])
