@@ -16,16 +16,20 @@ import uvicorn
 
 from index.open import open_index
 from model.command import Parser, answer
+from model.errors import InputError
 from pipelines.options import DEMO_INDEX, DEMO_MODEL
 from pipelines.own_server import OwnServer
 from pipelines.services import connect
+from search.addresses import LOCAL, is_local, proxies
 from search.app import create_app
-from search.keys import read
+from search.connections import ConnectionLimits
+from search.hosts import named
+from search.keys import read, readable_by_others
 from search.secret import VARIABLE
+from search.server import Tls, server_config
 from search.settings import Settings
 from serving.server.ports import listen
 
-LOCAL = ("127.0.0.1", "::1", "localhost")
 # Somebody waits: so long a part that is away is tried again, before people are told.
 INDEX_SECONDS, ENCODE_SECONDS = 2.0, 5.0
 
@@ -35,36 +39,60 @@ log = logging.getLogger(__name__)
 def serve(arguments: argparse.Namespace) -> None:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname).1s %(message)s", stream=sys.stderr)
     logging.getLogger("elastic_transport").setLevel(logging.WARNING)  # a line for every request
-    settings = Settings(
-        keys=arguments.keys,
-        rate=arguments.rate,
-        burst=arguments.burst,
-        feedback_bytes=arguments.feedback_bytes,
-        secret_file=os.environ.get(VARIABLE),
-        log_queries=arguments.log_queries,
-    )
-    if settings.keys:
-        read(Path(settings.keys))
-    elif arguments.host not in LOCAL:
-        log.warning("anybody who reaches %s may ask and answer; --keys FILE asks for a key", arguments.host)
+    settings, tls = _settings(arguments), _tls(arguments)
+    believed = proxies(arguments.proxy) if arguments.proxy else []
+    _check_keys(arguments, tls)
     with ExitStack() as stack:
         listening = stack.enter_context(listen("--port", arguments.host, arguments.port))
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # else every answer is held back for 40 ms
         index = open_index(arguments.index, patience=INDEX_SECONDS)
         client = stack.enter_context(connect(_addresses(arguments.serving, stack), ENCODE_SECONDS))
-        config = uvicorn.Config(
-            create_app(index, client, settings),
-            log_level="warning",
-            access_log=False,  # it would write down what people look for
-            server_header=False,
-            proxy_headers=bool(arguments.proxy),
-            forwarded_allow_ips=arguments.proxy or None,
-        )
-        port = listening.getsockname()[1]
-        print(f"http://{arguments.host}:{port} is the page, /docs the API; Ctrl-C ends it", flush=True)
+        limits = ConnectionLimits(connections=arguments.connections)
+        config = server_config(create_app(index, client, settings), limits, believed, tls)
+        host, port = arguments.host, listening.getsockname()[1]
+        address = f"{'https' if tls else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"
+        print(f"{address} is the page, /docs the API; Ctrl-C ends it", flush=True)
         # What is there now stays: to look through it for garbage again and again takes 100 ms each time.
         gc.freeze()
         uvicorn.Server(config).run([listening])
+
+
+def _settings(arguments: argparse.Namespace) -> Settings:
+    return Settings(
+        keys=arguments.keys,
+        rate=arguments.rate,
+        burst=arguments.burst,
+        hosts=(*LOCAL, arguments.host, *(named(arguments.hosts) if arguments.hosts else ())),
+        any_address=not is_local(arguments.host),
+        feedback_bytes=arguments.feedback_bytes,
+        secret_file=os.environ.get(VARIABLE),
+        log_queries=arguments.log_queries,
+    )
+
+
+def _tls(arguments: argparse.Namespace) -> Tls | None:
+    certificate, key = arguments.tls_certificate, arguments.tls_key
+    if (certificate is None) != (key is None):
+        raise InputError("--tls_certificate and --tls_key go together; one of them was given")
+    return Tls(certificate, key) if certificate else None
+
+
+def _check_keys(arguments: argparse.Namespace, tls: Tls | None) -> None:
+    """Before anything starts: the file is whole, and keys are not to cross a network for all to read."""
+    far = not is_local(arguments.host)
+    if arguments.keys is None:
+        if far:
+            log.warning("anybody who reaches %s may ask and answer; --keys FILE asks for a key", arguments.host)
+        return
+    path = Path(arguments.keys)
+    read(path)
+    if readable_by_others(path):
+        log.warning("others may read who has a key in %s; `chmod 600 %s` makes it private", path, path)
+    if far and not tls and not arguments.behind_tls_proxy:
+        raise InputError(
+            f"--keys with --host {arguments.host} would let keys cross the network in plain http; give "
+            "--tls_certificate and --tls_key, or --behind_tls_proxy where a proxy in front ends TLS"
+        )
 
 
 def _addresses(given: str | None, stack: ExitStack) -> tuple[str, ...]:
@@ -106,8 +134,25 @@ def _parser() -> Parser:
         metavar="N",
         help="that lists and answers may fill; %(default)s",
     )
+    parser.add_argument(
+        "--hosts", metavar="NAME,...", help="names people reach it by, besides localhost and --host; * is any"
+    )
+    parser.add_argument(
+        "--connections", type=_count, default=ConnectionLimits.connections, metavar="N", help="at once; %(default)s"
+    )
+    parser.add_argument("--tls_certificate", type=Path, metavar="FILE", help="PEM, with its chain: serve https")
+    parser.add_argument("--tls_key", type=Path, metavar="FILE", help="PEM, the certificate's key, without password")
+    parser.add_argument(
+        "--behind_tls_proxy", action="store_true", help="a proxy in front takes keys over https and passes them on"
+    )
     parser.add_argument("--log_queries", action="store_true", help="write down what people look for")
     return parser
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"takes a number from 1, got {text!r}")
+    return int(text)
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -10,12 +10,14 @@ from fastapi.security import HTTPBearer
 
 from index.base import Index
 from search import problems
+from search.access import Declared
 from search.companies import Companies
 from search.encoder import Embedder, Encoder
 from search.feedback import Feedback, open_feedback
 from search.gate import Gate
 from search.headers import SecurityHeaders
 from search.health import Health
+from search.hosts import Hosts
 from search.list_ids import ListIds
 from search.metrics import Metrics
 from search.recorder import Recorder
@@ -60,6 +62,7 @@ def create_app(
         lifespan=lifespan,
         docs_url=None,  # its page fetches scripts from elsewhere; ours does not
         redoc_url=None,
+        openapi_url=None,  # is a route of the page's, which says that it is public
         redirect_slashes=False,
     )
     problems.handle(app)
@@ -69,8 +72,10 @@ def create_app(
         app.include_router(routes(resources), responses=problems.RESPONSES, dependencies=needs_key)
     app.include_router(operation_routes(resources))
     add_page(app)
+    Declared(app.routes).require_all()
     # The last to be added is the first to see a request.
-    app.add_middleware(Gate, settings=settings, secret=secret)
+    app.add_middleware(Gate, settings=settings, secret=secret, routes=app.routes)
+    app.add_middleware(Hosts, hosts=settings.hosts, any_address=settings.any_address)
     app.add_middleware(Watch, metrics=resources.metrics, log_queries=settings.log_queries)
     app.add_middleware(SecurityHeaders)
     return app

@@ -20,6 +20,10 @@ from serving.client import TextsRefused
 
 Vectors = NDArray[np.float32]
 
+# Requests for sentences that may wait for the endpoint: fewer than there are threads, so that searches have theirs.
+AT_ONCE = 16
+TURN_SECONDS = 1.0  # one more waits so long before it goes without
+
 
 class Embedder(Protocol):
     """What the service needs of `serving.client.EmbeddingClient`."""
@@ -33,36 +37,51 @@ class TextRefused(InputError):
     """A query that the endpoint will not encode."""
 
 
+class Busy(InputError):
+    """As many ask for the vectors of sentences as may at once."""
+
+
 class Encoder:
     def __init__(self, embedder: Embedder, index_url: str, cached: int):
         self._embedder, self._index_url = embedder, index_url
         self._cache = _Cache(cached)
-        self._breaker = Breaker((ServingUnavailable,))
+        # Sentences come by the hundred and are a courtesy: whatever becomes of them, what people type is encoded.
+        self._queries, self._sentences = Breaker((ServingUnavailable,)), Breaker((ServingUnavailable,))
+        self._turns = threading.BoundedSemaphore(AT_ONCE)
 
     def vector(self, text: str, model: str) -> Vector:
         """[d], of unit length; WrongModel where the endpoint has another model than the one named."""
-        found = self.vectors([text], model)
-        if text not in found:
+        found = self._cache.get(text, model)
+        if found is not None:
+            return found
+        fresh = self._encode([text], model, self._queries)
+        self._cache.put(fresh, model)
+        if text not in fresh:
             raise TextRefused("the endpoint refuses to encode this text")
-        return found[text]
+        return fresh[text]
 
-    def vectors(self, texts: Iterable[str], model: str) -> dict[str, Vector]:
-        """Of each text, but for those that the endpoint refuses."""
-        wanted = list(dict.fromkeys(texts))
+    def vectors(self, sentences: Iterable[str], model: str) -> dict[str, Vector]:
+        """Of each sentence, but for those that the endpoint refuses; Busy where too many ask at once."""
+        wanted = list(dict.fromkeys(sentences))
         found = {text: vector for text in wanted if (vector := self._cache.get(text, model)) is not None}
         missing = [text for text in wanted if text not in found]
         if missing:
-            fresh = self._encode(missing, model)
+            if not self._turns.acquire(timeout=TURN_SECONDS):
+                raise Busy("too many sentences are being encoded already")
+            try:
+                fresh = self._encode(missing, model, self._sentences)
+            finally:
+                self._turns.release()
             self._cache.put(fresh, model)
             found |= fresh
         return found
 
     def model(self) -> str:
         """The fingerprint of what the endpoint serves now."""
-        _, fingerprints = self._breaker.call(lambda: self._embedder.embed(["ready"]))
+        _, fingerprints = self._queries.call(lambda: self._embedder.embed(["ready"]))
         return fingerprints[0]
 
-    def _encode(self, texts: list[str], model: str) -> dict[str, Vector]:
+    def _encode(self, texts: list[str], model: str, breaker: Breaker) -> dict[str, Vector]:
         def ask() -> tuple[str, Vectors, list[str]]:
             contract = self._embedder.contract()
             try:
@@ -72,7 +91,7 @@ class Encoder:
                 return contract.fingerprint, refused.vectors, refused.fingerprints
 
         for _ in range(2):  # a model that was changed has its own recipe, which the second time is known
-            promised, vectors, fingerprints = self._breaker.call(ask)
+            promised, vectors, fingerprints = breaker.call(ask)
             if all(made == promised for made in fingerprints if made):
                 break
         for made in (*fingerprints, promised):

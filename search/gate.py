@@ -1,57 +1,86 @@
-"""Who may come in: key and scope, rate, size of the body. The page and the health are for everybody."""
+"""Who may come in: key and scope, rate, size and pace of the body. What routes declare public is for everybody."""
 
 from __future__ import annotations
 
-import ipaddress
-from functools import lru_cache
+from collections.abc import Sequence
 from hashlib import blake2b
 from pathlib import Path
 
 from starlette.datastructures import Headers
 from starlette.responses import Response
+from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from search.access import PUBLIC, Access, Declared
+from search.addresses import network
 from search.feedback import ANONYMOUS
-from search.keys import FEEDBACK, READ, Caller, Keys
-from search.limits import CALLERS, READ_ON, Buckets, read_body, replayed
+from search.keys import Caller, Keys, KeysLocked
+from search.limits import READ_ON, Buckets, TooSlow, read_body, replayed
 from search.problems import problem
 from search.secret import Secret
 from search.settings import Settings
 
-GUARDED = "/v1/"
-FEEDBACK_PATH = "/v1/feedback"
-
 
 class Gate:
-    def __init__(self, app: ASGIApp, settings: Settings, secret: Secret):
-        self._app, self._body_bytes = app, settings.body_bytes
+    def __init__(self, app: ASGIApp, settings: Settings, secret: Secret, routes: Sequence[BaseRoute]):
+        self._app, self._settings = app, settings
+        self._declared = Declared(routes)
         self._hidden = secret.key("addresses")
         self._keys = Keys(Path(settings.keys)) if settings.keys else None
         self._buckets = Buckets(settings.rate, settings.burst)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or not scope["path"].startswith(GUARDED):
+        if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
-        admitted = self._admit(scope)
+        if scope["type"] != "http":  # no route of ours is a WebSocket
+            await send({"type": "websocket.close", "code": 1008, "reason": ""})
+            return
+        there, access = self._declared.asked(scope)
+        if not there:
+            await problem(404, "There is nothing at this address.")(scope, receive, send)
+        elif access is None:
+            await problem(403, "This address is open to nobody.")(scope, receive, send)
+        elif access == PUBLIC:
+            await self._app(scope, receive, send)
+        else:
+            await self._guarded(access, scope, receive, send)
+
+    async def _guarded(self, access: Access, scope: Scope, receive: Receive, send: Send) -> None:
+        admitted = self._admit(access, scope)
         if isinstance(admitted, Response):
             await admitted(scope, receive, send)
             return
         scope.setdefault("state", {})["caller"] = admitted
-        declared = Headers(scope=scope).get("content-length", "")
-        body = None
-        if not declared.isdecimal() or int(declared) <= READ_ON:
-            body = await read_body(receive, self._body_bytes)
-        if body is None:
-            await problem(413, f"The body has more than {self._body_bytes} bytes.")(scope, receive, send)
+        body = await self._body(scope, receive)
+        if isinstance(body, Response):
+            await body(scope, receive, send)
             return
         await self._app(scope, replayed(body, receive), send)
 
-    def _admit(self, scope: Scope) -> Caller | Response:
-        address = _nameless(scope, self._hidden)
-        caller, refusal = self._caller(scope, address)
-        # Who has no good key is counted by address, or keys could be tried out without end.
-        seconds = self._buckets.take(caller.name if caller else address)
+    async def _body(self, scope: Scope, receive: Receive) -> bytes | Response:
+        headers = Headers(scope=scope)
+        declared = headers.get("content-length", "")
+        if not declared and "transfer-encoding" not in headers:
+            return b""  # nothing is to come
+        body, limit, seconds = None, self._settings.body_bytes, self._settings.body_seconds
+        if not declared.isdecimal() or int(declared) <= READ_ON:
+            try:
+                body = await read_body(receive, limit, seconds)
+            except TooSlow:
+                late = problem(408, f"The body was not there within {seconds:g} s.")
+                late.headers["Connection"] = "close"  # or the rest of it would be read as the next request
+                return late
+        return problem(413, f"The body has more than {limit} bytes.") if body is None else body
+
+    def _admit(self, access: Access, scope: Scope) -> Caller | Response:
+        came_from = network(_host(scope))
+        address = _nameless(came_from, self._hidden)
+        caller, refusal = self._caller(access, scope, address)
+        # Who has no good key is counted by address, or keys could be tried out without end. No key's name has a blank.
+        keyed = caller is not None and self._keys is not None
+        counted = caller.name if caller and keyed else f"address {came_from}"
+        seconds = self._buckets.take(counted)
         if seconds:
             busy = problem(429, "That was more than one caller may ask at once.", f"Wait {seconds} s.")
             busy.headers["Retry-After"] = str(seconds)
@@ -61,36 +90,29 @@ class Gate:
         assert caller is not None  # one of the two there always is
         return caller
 
-    def _caller(self, scope: Scope, address: str) -> tuple[Caller | None, Response | None]:
+    def _caller(self, access: Access, scope: Scope, address: str) -> tuple[Caller | None, Response | None]:
         if self._keys is None:
             return Caller(address), None
         scheme, _, key = Headers(scope=scope).get("authorization", "").partition(" ")
-        caller = self._keys.caller(key.strip()) if scheme.lower() == "bearer" and key else None
+        try:
+            caller = self._keys.caller(key.strip()) if scheme.lower() == "bearer" and key else None
+        except KeysLocked as locked:
+            fix = "Whoever runs the service finds the reason in its log; a file put right is followed at once."
+            return None, problem(503, f"No key is taken for now: {locked}.", fix, "keys_locked")
         if caller is None:
             told = "This API key is not known." if key else "An API key is needed."
             refusal = problem(401, told, "Send it as `Authorization: Bearer KEY`.")
             refusal.headers["WWW-Authenticate"] = "Bearer"
             return None, refusal
-        needed = FEEDBACK if scope["path"] == FEEDBACK_PATH else READ
-        if needed not in caller.scopes:
-            return caller, problem(403, f"This API key is not good for {needed}.", "Ask for one with that scope.")
+        if access not in caller.scopes:
+            return caller, problem(403, f"This API key is not good for {access}.", "Ask for one with that scope.")
         return caller, None
 
 
-def _nameless(scope: Scope, key: bytes) -> str:
-    """An address as a name that tells it apart from others. Without the key nobody finds the address by trying all."""
-    host = scope["client"][0] if scope.get("client") else ""
-    return ANONYMOUS + blake2b(_household(host).encode(), key=key, digest_size=6).hexdigest()
+def _host(scope: Scope) -> str:
+    return scope["client"][0] if scope.get("client") else ""
 
 
-@lru_cache(CALLERS)
-def _household(host: str) -> str:
-    """What one caller has to itself: an address of IPv4, the 64 bits of an IPv6 network, any other name as it is."""
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return host
-    if isinstance(address, ipaddress.IPv6Address):
-        mapped = address.ipv4_mapped
-        return str(mapped) if mapped else f"{int(address) >> 64:016x}/64"
-    return str(address)
+def _nameless(came_from: str, key: bytes) -> str:
+    """A name that tells it apart from others. Without the key nobody finds the address by trying all."""
+    return ANONYMOUS + blake2b(came_from.encode(), key=key, digest_size=6).hexdigest()

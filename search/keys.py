@@ -7,16 +7,22 @@ import logging
 import os
 import re
 import secrets
+import stat
 import sys
 import threading
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 
 from model.command import Parser, answer
 from model.errors import InputError
 
 READ, FEEDBACK = "read", "feedback"
 SCOPES = (READ, FEEDBACK)
+MOST, MOST_BYTES = 10_000, 2_000_000  # keys in a file, and bytes: a line has 150 at most
+RETRY_SECONDS = 1.0
 _LINE = re.compile(r"(?P<name>[\w.@-]{1,64}) (?P<scopes>[a-z,]+) (?P<digest>[0-9a-f]{64})", re.ASCII)
 
 log = logging.getLogger(__name__)
@@ -30,27 +36,43 @@ class Caller:
     scopes: frozenset[str] = frozenset(SCOPES)
 
 
-class Keys:
-    """Follows its file: a line taken out is a key withdrawn, without a restart."""
+class KeysLocked(InputError):
+    """Nobody is let in: there is no telling which keys are good. The log says why; a caller is not told of files."""
 
-    def __init__(self, path: Path):
-        self._path, self._lock = path, threading.Lock()
-        self._callers, self._stamp = read(path), _stamp(path)
+
+class Keys:
+    """Follows its file: a line taken out is a key withdrawn, without a restart. While the file is away, broken or
+    empty, no key is good: whoever took it away may have meant just that."""
+
+    def __init__(self, path: Path, clock: Callable[[], float] = time.monotonic):
+        self._path, self._clock, self._lock = path, clock, threading.Lock()
+        self._callers: dict[str, Caller] = {}
+        self._fault: str | None = None
+        self._stamp: tuple[int, ...] | None = ()  # of no file
+        self._again = 0.0
+        self._follow()
 
     def caller(self, key: str) -> Caller | None:
-        self._follow()
-        return self._callers.get(digest(key))
+        with self._lock:
+            self._follow()
+            if self._fault is not None:
+                raise KeysLocked("the file of API keys is away, empty or broken")
+            return self._callers.get(digest(key))
 
     def _follow(self) -> None:
-        with self._lock:
-            stamp = _stamp(self._path)
-            if stamp == self._stamp:
-                return
-            self._stamp = stamp
-            try:
-                self._callers = read(self._path)
-            except InputError as error:
-                log.error("the keys stay as they were: %s", error)
+        stamp = _stamp(self._path)
+        # What could not be read is tried again although it looks the same: not every fault is in the file.
+        if stamp == self._stamp and (self._fault is None or self._clock() < self._again):
+            return
+        self._stamp, self._again = stamp, self._clock() + RETRY_SECONDS
+        before = self._fault
+        try:
+            self._callers = read(self._path)
+            self._fault = None if self._callers else f"there is no key in {self._path}"
+        except InputError as error:
+            self._callers, self._fault = {}, str(error)
+        if self._fault != before:
+            log.error("locked: %s", self._fault) if self._fault else log.warning("%s is read again", self._path)
 
 
 def digest(key: str) -> str:
@@ -60,12 +82,8 @@ def digest(key: str) -> str:
 
 def read(path: Path) -> dict[str, Caller]:
     """Callers by the hash of their key; empty lines and those that begin with # say nothing."""
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"keys cannot be read from {path}: {error}") from error
-    callers = {}
-    for number, line in enumerate(lines, 1):
+    callers: dict[str, Caller] = {}
+    for number, line in enumerate(_content(path).splitlines(), 1):
         if not line.strip() or line.startswith("#"):
             continue
         match = _LINE.fullmatch(line.strip())
@@ -75,7 +93,30 @@ def read(path: Path) -> dict[str, Caller]:
                 f"{path}, line {number}: not `name scopes hash`, as `python -m search.keys add --file {path}` writes"
             )
         callers[match["digest"]] = Caller(match["name"], scopes)
+        if len(callers) > MOST:
+            raise InputError(f"{path} has more than {MOST} keys")
     return callers
+
+
+def _content(path: Path) -> str:
+    try:
+        # Not to wait for whoever writes into a pipe.
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+            found = os.fstat(file.fileno())
+            if not stat.S_ISREG(found.st_mode):
+                raise InputError(f"keys cannot be read from {path}: it is no file")
+            content = file.read(MOST_BYTES + 1)
+        if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            raise InputError(f"others may write to {path}, and so let themselves in; `chmod 600 {path}` keeps them out")
+        if len(content) > MOST_BYTES:
+            raise InputError(f"{path} has more than {MOST_BYTES} bytes, which is more than {MOST} keys take")
+        return content.decode()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"keys cannot be read from {path}: {error}") from error
+
+
+def readable_by_others(path: Path) -> bool:
+    return bool(path.stat().st_mode & (stat.S_IRGRP | stat.S_IROTH))
 
 
 def add(path: Path, name: str, scopes: str) -> str:
@@ -88,35 +129,41 @@ def add(path: Path, name: str, scopes: str) -> str:
         )
     if path.exists() and any(caller.name == name for caller in read(path).values()):
         raise InputError(f"{path} has a key named {name} already; remove it first")
-    before = path.read_text(encoding="utf-8") if path.exists() else ""
-    _replace(path, f"{before.rstrip()}\n{line}\n".lstrip())
+    before = _content(path) if path.exists() else ""
+    after = f"{before.rstrip()}\n{line}\n".lstrip()
+    if len(after.encode()) > MOST_BYTES or after.count("\n") > MOST:
+        raise InputError(f"{path} is full: it has room for {MOST} keys; remove some first")
+    _replace(path, after)
     return key
 
 
 def remove(path: Path, name: str) -> None:
     if name not in {caller.name for caller in read(path).values()}:
         raise InputError(f"{path} has no key named {name!r}")
-    lines = path.read_text(encoding="utf-8").splitlines()
+    lines = _content(path).splitlines()
     _replace(path, "".join(f"{line}\n" for line in lines if line.split(" ")[0] != name))
 
 
 def _replace(path: Path, content: str) -> None:
     """In one step, and for its owner's eyes: hashes tell nothing of keys, but names tell who has one."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary = None
     try:
-        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+        with NamedTemporaryFile("w", dir=path.parent, prefix=f".{path.name}.", delete=False, encoding="utf-8") as file:
+            temporary = Path(file.name)  # made for its owner alone
             file.write(content)
         temporary.replace(path)
     except OSError as error:
+        if temporary:
+            temporary.unlink(missing_ok=True)
         raise InputError(f"{path} cannot be written: {error.strerror}") from error
 
 
-def _stamp(path: Path) -> tuple[int, int, int] | None:
+def _stamp(path: Path) -> tuple[int, ...] | None:
     try:
         found = path.stat()
     except OSError:
         return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
+    return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino
 
 
 def main(argv: list[str] | None = None) -> int:

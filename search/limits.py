@@ -1,7 +1,8 @@
-"""How much one caller may ask: a bucket of requests that fills again with time, and the size of a body."""
+"""How much one caller may ask: a bucket of requests that fills again with time, and the size and pace of a body."""
 
 from __future__ import annotations
 
+import asyncio
 import math
 import threading
 import time
@@ -37,8 +38,20 @@ class Buckets:
         return 0 if granted else math.ceil((1 - left) / self._rate)
 
 
-async def read_body(receive: Receive, limit: int) -> bytes | None:
-    """All of it, or None where it is larger."""
+class TooSlow(Exception):
+    """A body that takes its time to arrive."""
+
+
+async def read_body(receive: Receive, limit: int, seconds: float) -> bytes | None:
+    """All of it, or None where it is larger; TooSlow unless it is there in time."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await _read(receive, limit)
+    except TimeoutError as error:
+        raise TooSlow from error
+
+
+async def _read(receive: Receive, limit: int) -> bytes | None:
     parts, size = list[bytes](), 0
     while size <= READ_ON:
         message = await receive()

@@ -25,12 +25,20 @@ from serving.client import TextsRefused
 log = logging.getLogger(__name__)
 
 CODES = {400: "bad_request", 401: "no_key", 403: "not_allowed", 404: "not_found", 405: "method_not_allowed"}
-CODES |= {413: "too_large", 422: "invalid", 429: "too_many_requests", 500: "failed", 503: "unavailable"}
+CODES |= {
+    408: "too_slow",
+    413: "too_large",
+    421: "unknown_host",
+    422: "invalid",
+    429: "too_many_requests",
+    500: "failed",
+    503: "unavailable",
+}
 
 # Of every question; for the OpenAPI document.
 RESPONSES: dict[int | str, dict[str, Any]] = {
     status: {"model": Problem, "description": HTTPStatus(status).phrase}
-    for status in (400, 401, 403, 413, 422, 429, 503)
+    for status in (400, 401, 403, 408, 413, 421, 422, 429, 503)
 }
 MISSING: dict[int | str, dict[str, Any]] = {404: {"model": Problem, "description": "Not Found"}}
 

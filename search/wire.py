@@ -13,6 +13,8 @@ from search.list_ids import MAX_LENGTH
 MAX_K, MAX_OFFSET, MAX_POINTS, MAX_SUGGESTIONS = 100, 1000, 300, 50
 MAX_TEXT, MAX_PREFIX, MAX_ANCHORS, MAX_VALUES = 10_000, 200, 20, 50
 
+LeftOut = Literal["too_many_sentences", "serving_down", "wrong_model", "busy"] | None
+
 Id = Annotated[str, StringConstraints(min_length=1, max_length=512)]
 Text = Annotated[str, StringConstraints(max_length=MAX_TEXT)]
 Values = Annotated[list[Annotated[str, StringConstraints(max_length=4096)]], Field(max_length=MAX_VALUES)]
@@ -79,6 +81,10 @@ class Found(BaseModel):
     scored_by: Scored = Field(description="what `score` is: a cosine, or a score of the words in common")
     total_known: int | None = Field(description="how many there are, where the list came to its end")
     shown: str = Field(description="names this list in feedback, for seven days")
+    why_left_out: LeftOut = Field(
+        None,
+        description="what kept reasons, or the sentences they are looked for in, out of `why`; null: nothing did",
+    )
 
 
 class Similar(Found):

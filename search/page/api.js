@@ -1,11 +1,12 @@
 // The API's paths and errors; nothing else on the page fetches.
 
-import { askForKey, currentKey } from "./key.js";
+import { askForKey, currentKey, keyIsSafe } from "./key.js";
 import { FIELDS, onlyAnchor } from "./state.js";
 
 const TIMEOUT_MS = 30_000;
 export const PAGE = 10;
 const MAP_POINTS = 150;
+const PLAIN_HTTP = { code: "plain_http", message: "A key is not safe on a page that came over plain http." };
 
 export class ApiError extends Error {
   constructor(status, { code = "", message = "", fix = "" } = {}, retrySeconds = 0) {
@@ -93,6 +94,7 @@ async function call(path, { body, signal } = {}) {
   const response = await send(path, body, signal, key);
   if (response.ok) return response.status === 204 ? null : response.json();
   const error = await failure(response);
+  if (response.status === 401 && !keyIsSafe()) throw new ApiError(401, PLAIN_HTTP);
   // Several requests may meet the same closed door; a key given for one of them serves all.
   if (response.status === 401 && (await askForKey(key, error.message))) return call(path, { body, signal });
   throw error;
@@ -109,6 +111,8 @@ async function send(path, body, signal, key) {
       headers,
       body: body && JSON.stringify(body),
       signal: AbortSignal.any(signals),
+      mode: "same-origin", // a key goes to the server of this page, and is not sent on from there
+      redirect: "error",
     });
   } catch (error) {
     if (signal?.aborted) throw error;

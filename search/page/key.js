@@ -7,7 +7,10 @@ const NAME = "pause.key";
 let asking = null;
 let declined = false; // or what asks by itself in the background would open the dialog over and over
 
-export const currentKey = () => thisTab.get(NAME) ?? "";
+/** False on a page that came in plain http from elsewhere: whoever is on the way there could read the key. */
+export const keyIsSafe = () => window.isSecureContext;
+
+export const currentKey = () => (keyIsSafe() ? (thisTab.get(NAME) ?? "") : "");
 
 /** True once there is another key than the one refused; false when the person would rather not. */
 export function askForKey(refused, reason) {

@@ -66,6 +66,11 @@ export function explained(error) {
     case 0:
       return ["The server does not answer.", "Check your connection, or ask whoever runs this page."];
     case 401:
+      if (error.code === "plain_http")
+        return [
+          "A key is needed, and this page came over plain http.",
+          "On the way it could be read by others, so it is not asked for here. Open the page by its https address.",
+        ];
       return ["An API key is needed.", "Try again and enter the key you were given."];
     case 403:
       return ["This key does not allow that.", "Ask whoever runs this page for a key that does."];

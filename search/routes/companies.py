@@ -8,6 +8,7 @@ from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response
 
 from search import answers, wire
+from search.access import READ, open_to
 from search.asking import Question
 from search.problems import MISSING
 from search.resources import Resources
@@ -35,6 +36,7 @@ def company_routes(resources: Resources) -> APIRouter:
         responses=MISSING,
         summary="Companies like this one",
     )
+    @open_to(READ)
     def similar(
         request: Request, id: CompanyId, filters: FiltersAsked, k: Size = 10, offset: Offset = 0, why: WhyAsked = False
     ) -> Response:
@@ -43,15 +45,18 @@ def company_routes(resources: Resources) -> APIRouter:
         return answered(wire.Similar(anchor=answers.company(ranking.anchors[0]), **dict(found)))
 
     @router.get("/v1/companies/{id:path}", responses=MISSING, summary="One company")
+    @open_to(READ)
     def company(id: CompanyId) -> wire.Company:
         return answers.company(companies.get(id))
 
     @router.get("/v1/suggest", summary="Names as they are typed")
+    @open_to(READ)
     def suggest(prefix: Prefix, k: Suggested = 8) -> wire.Suggestions:
         found = companies.suggest(prefix, k)
         return wire.Suggestions(suggestions=[wire.Suggestion(id=one.id, name=one.name) for one in found])
 
     @router.get("/v1/facets", summary="What there is to filter by, with counts")
+    @open_to(READ)
     def facets(filters: FiltersAsked) -> wire.Facets:
         found = companies.facets(filters, FACET_VALUES)
         return wire.Facets(

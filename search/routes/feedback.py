@@ -8,6 +8,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from search import wire
+from search.access import FEEDBACK, open_to
 from search.feedback import Answer
 from search.problems import MISSING
 from search.resources import Resources
@@ -17,6 +18,7 @@ def feedback_routes(resources: Resources) -> APIRouter:
     router = APIRouter(tags=["feedback"])
 
     @router.post("/v1/feedback", status_code=204, response_class=Response, responses=MISSING, summary="Similar, or not")
+    @open_to(FEEDBACK)
     def feedback(request: Request, given: wire.FeedbackGiven) -> None:
         """Kept before it is answered. An `undo` takes back what the same person said of this pair before. Taken for
         companies of a list that was shown here within a week, and for what that list was asked for."""

@@ -11,9 +11,11 @@ from starlette.responses import Response
 from index.errors import WrongModel
 from search import answers, wire
 from search.asking import Question, Ranking, rank
+from search.encoder import Busy
 from search.feedback import Shown
 from search.resources import Resources
 from search.why import Passage, Reason, explain
+from search.wire import LeftOut
 from serving.channel import ServingUnavailable
 
 
@@ -25,7 +27,7 @@ def answered(found: wire.Found) -> Response:
 def listed(request: Request, resources: Resources, question: Question, why: bool) -> tuple[Ranking, wire.Found]:
     request.state.asked = question.text
     ranking = rank(question, resources.companies, resources.encoder)
-    reasons = _reasons(resources, question, ranking) if why else None
+    reasons, left_out = _reasons(resources, question, ranking) if why else (None, None)
     shown = Shown(
         id=uuid.uuid4().hex,
         at=time.time_ns() // 1000,
@@ -44,19 +46,26 @@ def listed(request: Request, resources: Resources, question: Question, why: bool
         scored_by=ranking.scored_by,
         total_known=ranking.total,
         shown=resources.list_ids.issue(shown),
+        why_left_out=left_out,
     )
     return ranking, found
 
 
-def _reasons(resources: Resources, question: Question, ranking: Ranking) -> list[list[Reason]] | None:
-    """None while the endpoint is away or of another model: the list itself needs neither."""
+def _reasons(resources: Resources, question: Question, ranking: Ranking) -> tuple[list[list[Reason]] | None, LeftOut]:
+    """None while the endpoint is away, busy or of another model: the list itself needs none of it."""
     if not ranking.hits:
-        return []
+        return [], None
     typed = [Passage(question.text)] if question.text else []
     passages = [*typed, *(Passage(one.description, one.id) for one in ranking.anchors)]
+    documents = [hit.document for hit in ranking.hits]
     try:
-        documents = [hit.document for hit in ranking.hits]
-        return explain(resources.encoder, passages, documents, ranking.model)
-    except (ServingUnavailable, WrongModel):
-        resources.metrics.unexplained()
-        return None
+        found = explain(resources.encoder, passages, documents, ranking.model)
+        return found.reasons, "too_many_sentences" if found.cut else None
+    except Busy:
+        left_out: LeftOut = "busy"
+    except WrongModel:
+        left_out = "wrong_model"
+    except ServingUnavailable:
+        left_out = "serving_down"
+    resources.metrics.unexplained()
+    return None, left_out

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Query, Request
 
 from index.document import Document
 from search import wire
+from search.access import READ, open_to
 from search.asking import Question, Ranking, rank
 from search.market_map import positions
 from search.problems import MISSING
@@ -27,10 +28,12 @@ def map_routes(resources: Resources) -> APIRouter:
         return draw(resources, rank(question, resources.companies, resources.encoder))
 
     @router.get("/v1/map", responses=MISSING, summary="The market around a company")
+    @open_to(READ)
     def around(id: AnchorId, filters: FiltersAsked, k: Points = 100) -> wire.Map:
         return drawn(Question(like=(id,), filters=filters, mode="vector", k=k))
 
     @router.post("/v1/map", responses=MISSING, summary="The market around a question")
+    @open_to(READ)
     def asked(request: Request, asked: wire.MapQuestion) -> wire.Map:
         request.state.asked = asked.text
         return drawn(question_of(asked))

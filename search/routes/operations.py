@@ -7,6 +7,7 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from search import wire
+from search.access import PUBLIC, READ, open_to
 from search.answers import moment
 from search.metrics import CONTENT_TYPE
 from search.resources import Resources
@@ -16,6 +17,7 @@ def operation_routes(resources: Resources) -> APIRouter:
     router = APIRouter(tags=["operations"])
 
     @router.get("/healthz", summary="The process lives")
+    @open_to(PUBLIC)
     async def healthz() -> dict[str, str]:
         return {"status": "ok"}
 
@@ -25,11 +27,13 @@ def operation_routes(resources: Resources) -> APIRouter:
         response_model=wire.Readiness,
         responses={503: {"model": wire.Readiness, "description": "What is missing"}},
     )
+    @open_to(PUBLIC)
     def readyz() -> Response:
         ready = resources.health.readiness()
         return Response(orjson.dumps(ready.model_dump()), 200 if ready.ready else 503, media_type="application/json")
 
     @router.get("/metrics", summary="Figures for Prometheus", response_class=Response)
+    @open_to(PUBLIC)
     async def metrics() -> Response:
         return Response(resources.metrics.exposition(), media_type=CONTENT_TYPE)
 
@@ -40,6 +44,7 @@ def status_routes(resources: Resources) -> APIRouter:
     router = APIRouter(tags=["operations"])
 
     @router.get("/v1/status", summary="Model, number of companies, newest record")
+    @open_to(READ)
     def status() -> wire.Status:
         known = resources.health.status()
         return wire.Status(

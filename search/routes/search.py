@@ -6,6 +6,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from search import wire
+from search.access import READ, open_to
 from search.asking import Question
 from search.problems import MISSING
 from search.resources import Resources
@@ -22,6 +23,7 @@ def search_routes(resources: Resources) -> APIRouter:
         responses=MISSING,
         summary="Companies for a text, or like several companies",
     )
+    @open_to(READ)
     def search(request: Request, asked: wire.SearchQuestion) -> Response:
         _, found = listed(request, resources, question_of(asked), asked.why)
         return answered(found)

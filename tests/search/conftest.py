@@ -42,7 +42,7 @@ def serve(index, embedder):
 
         def start(**settings):
             app = create_app(index, embedder, Settings(**{"rate": 0, **settings}))
-            return stack.enter_context(TestClient(app))
+            return stack.enter_context(TestClient(app, base_url="http://localhost"))
 
         yield start
 

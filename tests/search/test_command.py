@@ -13,6 +13,7 @@ import pytest
 from commands import refusal
 from companies import company
 
+from search import keys
 from search.__main__ import main
 
 ROOT = Path(__file__).parents[2]
@@ -26,12 +27,42 @@ ROOT = Path(__file__).parents[2]
         (["--rate", "-1"], "--rate"),
         (["--burst", "0"], "--burst"),
         (["--keys", "no-such-file"], "no-such-file"),
+        (["--hosts", "pause.example:80"], "--hosts"),
+        (["--proxy", "*"], "--proxy"),
+        (["--proxy", "proxy.example"], "--proxy"),
+        (["--connections", "0"], "--connections"),
+        (["--tls_key", "key.pem"], "go together"),
+        (["--tls_certificate", "no.pem", "--tls_key", "no.pem"], "no.pem"),
         (["--index", "no-such-index", "--serving", "localhost:1", "--port", "0"], "no index at no-such-index"),
     ],
 )
 def test_a_mistake_is_one_line(capsys, tmp_path, monkeypatch, flags, said):
     monkeypatch.chdir(tmp_path)
     assert said in refusal(capsys, main, *flags)
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "pause.example"])
+def test_keys_do_not_cross_a_network_in_plain_http(capsys, tmp_path, host):
+    keys.add(tmp_path / "keys", "ann", "read")
+    said = refusal(capsys, main, "--keys", tmp_path / "keys", "--host", host, "--port", 0)
+    assert all(flag in said for flag in ("--tls_certificate", "--tls_key", "--behind_tls_proxy"))
+
+
+@pytest.mark.parametrize("flags", [["--host", "0.0.0.0", "--behind_tls_proxy"], ["--host", "127.0.0.2"]])
+def test_keys_are_taken_behind_a_proxy_that_ends_tls_and_on_this_machine(capsys, tmp_path, flags):
+    keys.add(tmp_path / "keys", "ann", "read")
+    missing = ["--index", "no-such-index", "--serving", "localhost:1", "--port", 0]
+    assert "no index at" in refusal(capsys, main, "--keys", tmp_path / "keys", *flags, *missing)
+
+
+def test_a_key_file_that_others_may_write_to_is_refused_and_one_they_may_read_is_told(capsys, tmp_path, caplog):
+    path, missing = tmp_path / "keys", ["--index", "no-such-index", "--serving", "localhost:1", "--port", 0]
+    keys.add(path, "ann", "read")
+    path.chmod(0o644)
+    assert "no index at" in refusal(capsys, main, "--keys", path, *missing)
+    assert f"chmod 600 {path}" in caplog.text
+    path.chmod(0o620)
+    assert f"chmod 600 {path}" in refusal(capsys, main, "--keys", path, *missing)
 
 
 def test_an_address_that_cannot_be_one_is_one_line(capsys, index):

@@ -36,7 +36,7 @@ def market(elasticsearch_server, request):
 
 @pytest.fixture
 def client(market, embedder):
-    with TestClient(create_app(market, embedder, Settings(rate=0))) as started:
+    with TestClient(create_app(market, embedder, Settings(rate=0)), base_url="http://localhost") as started:
         yield started
 
 
@@ -91,7 +91,7 @@ def test_ids_and_prefixes_do_not_inject_either(elasticsearch_server, embedder, v
     index = open_index(f"{elasticsearch_server.address}/injected", create=Spec(MODEL, DIMENSION), patience=1.0)
     index.write(MARKET)
     index.refresh()
-    with TestClient(create_app(index, embedder, Settings(rate=0))) as client:
+    with TestClient(create_app(index, embedder, Settings(rate=0)), base_url="http://localhost") as client:
         assert client.post("/v1/search", json={"like": [value]}).status_code == 404
         assert client.get("/v1/suggest", params={"prefix": value}).json() == {"suggestions": []}
 

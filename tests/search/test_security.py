@@ -1,10 +1,12 @@
 """Keys and scopes, rates, sizes, headers, and logs that keep people's questions to themselves."""
 
 import logging
+import os
 
 import pytest
 from answering import given
 from commands import answer, refusal
+from starlette.testclient import TestClient
 
 from model.errors import InputError
 from search import keys
@@ -78,12 +80,91 @@ def test_a_key_removed_is_withdrawn_from_a_running_service(serve, key_file):
     assert client.get("/v1/companies/air-a", headers=bearer(other)).status_code == 200
 
 
-def test_a_broken_file_leaves_the_keys_as_they_were(serve, key_file):
-    key = keys.add(key_file, "ann", "read")
-    client = serve(keys=str(key_file))
+def test_a_broken_file_is_told_with_its_line(key_file):
     key_file.write_text("nonsense\n")
-    assert client.get("/v1/companies/air-a", headers=bearer(key)).status_code == 200
     with pytest.raises(InputError, match="line 1"):
+        keys.read(key_file)
+
+
+def remove(path):
+    path.unlink()
+
+
+def make_unreadable(path):
+    path.unlink()
+    path.mkdir()  # whoever runs the tests may read everything but this
+
+
+def empty(path):
+    path.write_text("")
+
+
+def spoil(path):
+    path.write_text("nonsense\n")
+
+
+def open_to_writers(path):
+    path.chmod(0o666)
+
+
+def fill(path):
+    path.write_text("#" * (keys.MOST_BYTES + 1))
+
+
+def no_text(path):
+    path.write_bytes(b"\xff\xfe")
+
+
+@pytest.mark.parametrize("harm", [remove, make_unreadable, empty, spoil, open_to_writers, fill, no_text])
+def test_without_a_good_file_no_key_is_good_until_it_is_back(serve, key_file, caplog, harm):
+    key = keys.add(key_file, "ann", "read")
+    content = key_file.read_bytes()
+    client = serve(keys=str(key_file))
+    assert client.get("/v1/companies/air-a", headers=bearer(key)).status_code == 200
+    harm(key_file)
+    locked = client.get("/v1/companies/air-a", headers=bearer(key))
+    assert (locked.status_code, locked.json()["error"]["code"]) == (503, "keys_locked")
+    assert str(key_file) in caplog.text  # whoever runs it is told, callers are not
+    assert str(key_file) not in locked.text
+    assert client.get("/v1/companies/air-a").status_code == 401
+    if key_file.is_dir():
+        key_file.rmdir()
+    key_file.write_bytes(content)
+    key_file.chmod(0o600)
+    assert client.get("/v1/companies/air-a", headers=bearer(key)).status_code == 200
+
+
+def test_a_file_that_could_not_be_read_for_a_moment_is_read_again(key_file, monkeypatch):
+    key, now = keys.add(key_file, "ann", "read"), [0.0]
+    known = keys.Keys(key_file, clock=lambda: now[0])
+    content = keys._content
+    monkeypatch.setattr(keys, "_content", lambda path: spoilt(path))
+
+    def spoilt(path):
+        raise InputError(f"keys cannot be read from {path}: Input/output error")
+
+    os.utime(key_file)
+    with pytest.raises(keys.KeysLocked):
+        known.caller(key)
+    monkeypatch.setattr(keys, "_content", content)
+    now[0] = keys.RETRY_SECONDS
+    assert known.caller(key).name == "ann"
+
+
+def test_a_pipe_is_no_key_file_and_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError, match="no file"):
+        keys.read(tmp_path / "pipe")
+
+
+def test_a_file_takes_so_many_keys(key_file, monkeypatch):
+    monkeypatch.setattr(keys, "MOST", 2)
+    keys.add(key_file, "ann", "read")
+    keys.add(key_file, "bob", "read")
+    with pytest.raises(InputError, match="full"):
+        keys.add(key_file, "eve", "read")
+    key_file.write_text("".join(f"n{n} read {n:064x}\n" for n in range(3)))
+    with pytest.raises(InputError, match="more than 2 keys"):
         keys.read(key_file)
 
 
@@ -135,6 +216,34 @@ def test_every_key_has_a_rate_of_its_own_and_wrong_ones_share_that_of_the_addres
     client = serve(keys=str(key_file), rate=0.001, burst=1)
     asked = [client.get("/v1/facets", headers=bearer(key)).status_code for key in (first, first, second, "x", "y")]
     assert asked == [200, 429, 200, 401, 429]
+
+
+def asked_from(serve, *addresses, **settings):
+    """The statuses that callers at these addresses get, one after the other."""
+    app = serve(rate=0.001, burst=1, **settings).app
+    return [TestClient(app, "http://localhost", client=(one, 1)).get("/v1/facets").status_code for one in addresses]
+
+
+def test_who_has_a_network_of_ipv6_is_one_caller(serve):
+    assert asked_from(serve, "2001:db8::1", "2001:db8::ffff:2", "2001:db8:0:0:9::1", "2001:db8:0:1::1") == [
+        200, 429, 429, 200
+    ]  # fmt: skip
+
+
+def test_ipv4_in_the_dress_of_ipv6_is_ipv4(serve):
+    assert asked_from(serve, "192.0.2.1", "::ffff:192.0.2.1", "::ffff:192.0.2.2") == [200, 429, 200]
+
+
+def test_what_is_no_address_is_counted_all_the_same(serve):
+    assert asked_from(serve, "testclient", "testclient", "fe80::1%eth0", "fe80::2%eth0") == [200, 429, 200, 429]
+
+
+def test_a_key_that_is_named_like_an_address_does_not_share_its_rate(serve, key_file):
+    key = keys.add(key_file, "192.0.2.1", "read")
+    app = serve(keys=str(key_file), rate=0.001, burst=1).app
+    client = TestClient(app, "http://localhost", client=("192.0.2.1", 1))
+    assert client.get("/v1/facets").status_code == 401
+    assert client.get("/v1/facets", headers=bearer(key)).status_code == 200
 
 
 @pytest.mark.parametrize("chunked", [False, True])

@@ -1,12 +1,19 @@
 """Sentences with their places, the closest pairs, and what happens where they are not to be had."""
 
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from companies import MODEL, OTHER_MODEL, company
 from encoder import POISON, Encoder, vector_of
 
-from search.sentences import split
-from search.why import closest
+from search.encoder import AT_ONCE, Busy
+from search.encoder import Encoder as Vectors
+from search.sentences import LONGEST, LOOKED_AT, split
+from search.why import MINE, THEIRS, budgeted, closest
+from serving.channel import ServingUnavailable
 from serving.client import EmbeddingClient
 
 
@@ -38,6 +45,52 @@ def texts(text: str) -> list[str]:
 )  # fmt: skip
 def test_sentences_are_cut_where_they_end(text, sentences):
     assert texts(text) == sentences
+
+
+def seconds(text: str) -> float:
+    def once() -> float:
+        began = time.thread_time()
+        list(split(text))
+        return time.thread_time() - began
+
+    return min(once() for _ in range(3))
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        ".",
+        ".!?",
+        "…",
+        '."',
+        '."""""',
+        "\n ",
+        " \n",
+        "\n\t\r",
+        "\n- ",
+        "。",
+        "。」",
+        "w",
+        "w. ",
+        "e.g. ",
+        " ",
+        ". \n",
+        '"([',
+    ],
+)
+def test_ten_times_as_long_a_text_takes_ten_times_as_long_to_split(part):
+    short, long = (seconds((part * length)[:length]) for length in (1_000, 10_000))
+    assert long < 30 * short + 0.05  # quadratic: 100 times
+
+
+def test_of_a_text_without_end_only_the_beginning_is_looked_at():
+    found = list(split("It goes on. " * 100_000))
+    assert found[-1].end <= LOOKED_AT
+    assert seconds("." * 20 * LOOKED_AT) < 30 * seconds("." * LOOKED_AT) + 0.05
+
+
+def test_a_sentence_without_end_is_cut():
+    assert [(one.start, one.end) for one in split("x" * 3 * LONGEST)] == [(0, LONGEST)]
 
 
 def test_the_closest_pairs_take_each_row_once():
@@ -114,3 +167,90 @@ def test_a_company_of_very_many_sentences_costs_no_more_than_forty(client, index
     index.write([company("long", description=" ".join(f"Number {n} is here." for n in range(500)))])
     client.get("/v1/companies/long/similar?why=true&k=1")
     assert sum("Number" in text for text in encoder.texts) == 40
+
+
+# what it may cost
+
+
+def test_texts_take_turns_until_the_budget_is_spent():
+    long, short = "One. Two. Three. Four. Five.", "Six."
+    found, cut = budgeted([long, short, long], 6)  # three, then the two that have a second, then one has a third
+    assert [[one.text for one in some] for some in found] == [["One.", "Two.", "Three."], ["Six."], ["One.", "Two."]]
+    assert cut
+    assert budgeted([long, short], 6) == ([list(split(long)), list(split(short))], False)
+
+
+def many(index, companies: int, sentences: int) -> None:
+    index.write(
+        [
+            company(f"{place}", description=" ".join(f"Makes {place} of {part}." for part in range(sentences)))
+            for place in range(companies)
+        ]
+    )
+
+
+def test_reasons_of_a_hundred_companies_cost_no_more_than_the_budget(client, index, encoder):
+    many(index, 110, 30)
+    answer = client.get("/v1/companies/0/similar?why=true&k=100").json()
+    assert len(answer["hits"]) == 100
+    assert len(encoder.texts) <= MINE + THEIRS
+    assert all(hit["why"] for hit in answer["hits"])
+    assert answer["why_left_out"] == "too_many_sentences"
+
+
+def test_nothing_is_left_out_of_an_ordinary_answer(client):
+    assert client.get("/v1/companies/air-a/similar?why=true").json()["why_left_out"] is None
+    assert client.get("/v1/companies/air-a/similar").json()["why_left_out"] is None
+
+
+class TooMuch:
+    """An endpoint that encodes one text at a time, and has no answer to more."""
+
+    def __init__(self, target):
+        self._target, self.contract = target, target.contract
+
+    def embed(self, texts):
+        texts = list(texts)
+        if len(texts) > 1:
+            raise ServingUnavailable("serving at nowhere:1 gave no answer within its deadline")
+        return self._target.embed(texts)
+
+
+def test_text_search_goes_on_while_reasons_fail(client, embedder):
+    embedder.target = TooMuch(embedder.target)
+    for number in range(3):  # each is a text that nobody asked before
+        answer = client.post("/v1/search", json={"text": f"Cheap flights. Number {number}.", "why": True})
+        assert answer.status_code == 200, answer.text
+        assert [hit["why"] for hit in answer.json()["hits"]] == [None] * 4
+        assert answer.json()["why_left_out"] == "serving_down"
+    assert client.get("/readyz").json()["ready"]
+
+
+class Slow:
+    """An endpoint that answers more than one text only when told to."""
+
+    def __init__(self, target):
+        self._target, self.contract = target, target.contract
+        self.waiting, self.go_on = threading.Semaphore(0), threading.Event()
+
+    def embed(self, texts):
+        texts = list(texts)
+        if len(texts) > 1:
+            self.waiting.release()
+            assert self.go_on.wait(60)
+        return self._target.embed(texts)
+
+
+def test_text_search_has_its_way_while_reasons_are_slow(embedder):
+    slow = Slow(embedder)
+    encoder = Vectors(slow, "an index", 100)
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        asked = [pool.submit(encoder.vectors, [f"a {n}", f"b {n}"], MODEL) for n in range(AT_ONCE)]
+        try:
+            assert all(slow.waiting.acquire(timeout=60) for _ in range(AT_ONCE))
+            with pytest.raises(Busy):
+                encoder.vectors(["one", "more"], MODEL)
+            assert encoder.vector("a question", MODEL).shape == (4,)
+        finally:
+            slow.go_on.set()
+        assert all(len(one.result()) == 2 for one in asked)

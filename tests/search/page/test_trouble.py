@@ -133,6 +133,34 @@ def test_a_key_is_asked_for_until_it_is_right_and_its_scope_is_said(parts, brows
         expect(card(page, "Birch Air")).to_contain_text("Not saved. This API key is not good for feedback.")
 
 
+def test_a_page_in_plain_http_from_elsewhere_asks_for_no_key_and_sends_none(parts, browser, tmp_path):
+    keys.add(tmp_path / "keys", "ann", "read")
+    app = create_app(parts.index, parts.endpoint, Settings(rate=0, keys=str(tmp_path / "keys")))
+    sent = []
+    with served(app) as address:
+        visit = Visit(browser, "http://pause.example", excused="status of 401")
+        visit.context.add_init_script("sessionStorage.setItem('pause.key', 'a key of another day')")
+
+        def answer(route):
+            sent.append(route.request.headers)
+            asked = {name: value for name, value in route.request.headers.items() if name != "host"}
+            url = route.request.url.replace("http://pause.example", address)
+            answered = route.fetch(url=url, headers=asked)
+            # In plain http the browser does not heed this one, and says so.
+            heeded = {name: it for name, it in answered.headers.items() if name != "cross-origin-opener-policy"}
+            route.fulfill(response=answered, headers=heeded)
+
+        with visit as page:
+            page.route("http://pause.example/**", answer)
+            page.goto(AIRLINES)
+            expect(page.get_by_role("alert").get_by_role("heading")).to_have_text(
+                "A key is needed, and this page came over plain http."
+            )
+            expect(page.get_by_role("dialog", name="An API key is needed")).to_be_hidden()
+            page.unroute_all(behavior="wait")
+    assert sent and not any("authorization" in headers for headers in sent)
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_no_serious_fault_in_trouble_either(parts, browser, address, scheme):
     with Visit(browser, address, excused="status of 503", color_scheme=scheme) as page:
