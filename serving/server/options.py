@@ -19,12 +19,16 @@ from serving.server.files import (
     Batching,
     OptionsError,
     Tls,
+    check_models,
     read_batching,
     read_metrics_path,
     read_models,
     read_tls,
 )
+from serving.server.ports import is_loopback
 from serving.storage import open_base
+
+LOOPBACK = "127.0.0.1"
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,7 @@ class Options:
     grpc_threads: int
     compile: bool
     stop_with_stdin: bool
+    reload_roots: tuple[str, ...] | None  # what base paths must be below; None: no reload by gRPC
 
 
 def parse(argv: list[str] | None = None) -> Options:
@@ -51,6 +56,7 @@ def parse(argv: list[str] | None = None) -> Options:
     if flags.rest_api_port and flags.rest_api_port == flags.port:
         raise OptionsError(f"--port and --rest_api_port are both {flags.port}: gRPC and REST need a port each")
     models = _models(flags)
+    tls = read_tls(Path(flags.ssl_config_file)) if flags.ssl_config_file else None
     return Options(
         host=flags.host,
         port=flags.port,
@@ -61,11 +67,12 @@ def parse(argv: list[str] | None = None) -> Options:
         load_retries=flags.max_num_load_retries,
         retry_seconds=flags.load_retry_interval_micros / 1e6,
         batching=_batching(flags),
-        tls=read_tls(Path(flags.ssl_config_file)) if flags.ssl_config_file else None,
+        tls=tls,
         metrics_path=_metrics_path(flags),
         grpc_threads=flags.grpc_max_threads,
         compile=flags.xla_cpu_compilation_enabled,
         stop_with_stdin=flags.stop_with_stdin,
+        reload_roots=_reload_roots(flags, models, tls),
     )
 
 
@@ -83,7 +90,7 @@ def parser() -> Parser:
         about += "" if default is None else f" (default: {str(default).lower()})"
         made.add_argument(f"--{name}", type=kind, default=default, help=about, metavar=value, **switch)
 
-    add("host", str, "0.0.0.0", "address to listen on; 127.0.0.1 keeps it to this machine")
+    add("host", str, LOOPBACK, "address to listen on; 0.0.0.0 lets other machines in")
     add("port", port, 8500, "gRPC port; 0 takes a free one")
     add("rest_api_port", port, 0, "REST port; 0 leaves REST and metrics out")
     add("rest_api_timeout_in_ms", _number(1), 30_000, "how long a REST request may take")
@@ -99,6 +106,8 @@ def parser() -> Parser:
     add("monitoring_config_file", str, None, f"text file that moves the metrics from {METRICS_PATH}, or ends them")
     add("grpc_max_threads", _number(1), 4 * CORES, "threads that read requests and cut texts into tokens")
     add("xla_cpu_compilation_enabled", _switch, True, "compile the model for its usual shapes while it loads")
+    add("allow_reload_by_grpc", _switch, False, "let clients change the models; other machines need certificates")
+    add("reload_roots", str, None, "more folders or URLs, comma-separated, that reloaded models may be below")
     add("stop_with_stdin", _switch, False, "stop when standard input ends, for programs that start a server")
     return made
 
@@ -131,6 +140,7 @@ def _models(flags: argparse.Namespace) -> ModelServerConfig:
         models = ModelServerConfig()
         name = flags.model_name or MODEL_NAME
         models.model_config_list.config.add(name=name, base_path=flags.model_base_path, model_platform=PLATFORM)
+        check_models(models)
     elif flags.model_base_path or flags.model_name:
         raise OptionsError("--model_config_file names the models itself: leave out --model_base_path and --model_name")
     else:
@@ -155,6 +165,20 @@ def _check_there_is_a_version(models: ModelServerConfig) -> None:
         f"base path {paths[0]} holds no version, that is no folder with a number for a name; "
         "`python -m model.export` and `python -m serving.publish` write them"
     )
+
+
+def _reload_roots(flags: argparse.Namespace, models: ModelServerConfig, tls: Tls | None) -> tuple[str, ...] | None:
+    more = [root.strip() for root in (flags.reload_roots or "").split(",") if root.strip()]
+    if not flags.allow_reload_by_grpc:
+        if more:
+            raise OptionsError("--reload_roots is of use with --allow_reload_by_grpc only")
+        return None
+    if not (tls and tls.verify_client) and not is_loopback(flags.host):
+        raise OptionsError(
+            f"--allow_reload_by_grpc at --host {flags.host} lets any machine change the models: name --ssl_config_file "
+            f"with client_verify: true, or --host {LOOPBACK}"
+        )
+    return (*(model.base_path for model in models.model_config_list.config), *more)
 
 
 def _batching(flags: argparse.Namespace) -> Batching | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
@@ -13,10 +12,10 @@ from google.protobuf.message import DecodeError, Message
 from grpc import aio
 from tensorflow_serving.apis import get_model_metadata_pb2, get_model_status_pb2, model_management_pb2, predict_pb2
 
-from model.errors import InputError
 from serving.server.metrics import Metrics
 from serving.server.models import Models
 from serving.server.predict import BYTES_PER_REQUEST, Predictor, wanted
+from serving.server.reload import Reload
 from serving.server.status import Failure
 
 PREDICTION, MODEL = "tensorflow.serving.PredictionService", "tensorflow.serving.ModelService"
@@ -28,7 +27,7 @@ log = logging.getLogger(__name__)
 Asked = TypeVar("Asked", bound=Message)
 
 
-def create_server(models: Models, predictor: Predictor, metrics: Metrics) -> aio.Server:
+def create_server(models: Models, predictor: Predictor, metrics: Metrics, reload: Reload) -> aio.Server:
     """Not started, and bound to no address yet."""
     server = aio.server(
         # Two servers must not share a port unnoticed.
@@ -42,16 +41,6 @@ def create_server(models: Models, predictor: Predictor, metrics: Metrics) -> aio
     async def status(request: get_model_status_pb2.GetModelStatusRequest) -> Message:
         return model_status(models, request)
 
-    async def reload(request: model_management_pb2.ReloadConfigRequest) -> Message:
-        # No list is a mistake, whereas an empty one is the wish to serve nothing.
-        if not request.config.HasField("model_config_list"):
-            raise Failure(grpc.StatusCode.INVALID_ARGUMENT, "the request has no model_config_list")
-        try:
-            await asyncio.to_thread(models.reload, request.config)
-        except InputError as error:
-            raise Failure(grpc.StatusCode.INVALID_ARGUMENT, str(error)) from error
-        return model_management_pb2.ReloadConfigResponse()
-
     def handler(asked: type[Asked], answer: Callable[[Asked], Awaitable[Message]], method: str) -> Any:
         return grpc.unary_unary_rpc_method_handler(_Call(asked, answer, method, metrics).handle)
 
@@ -61,7 +50,7 @@ def create_server(models: Models, predictor: Predictor, metrics: Metrics) -> aio
     }
     model = {
         "GetModelStatus": handler(get_model_status_pb2.GetModelStatusRequest, status, "status"),
-        "HandleReloadConfigRequest": handler(model_management_pb2.ReloadConfigRequest, reload, "reload"),
+        "HandleReloadConfigRequest": handler(model_management_pb2.ReloadConfigRequest, reload.answer, "reload"),
     }
     for service, methods in ((PREDICTION, prediction), (MODEL, model)):
         server.add_generic_rpc_handlers([grpc.method_handlers_generic_handler(service, methods)])

@@ -25,6 +25,7 @@ from serving.server.models import Models
 from serving.server.options import Options
 from serving.server.ports import listen
 from serving.server.predict import Predictor
+from serving.server.reload import Reload
 from serving.server.rest import create_app
 from serving.server.rpc import MODEL, PREDICTION, create_server
 from serving.server.versions import Loading
@@ -45,7 +46,7 @@ async def serve(options: Options) -> None:
     models = Models(options.models, loading, options.poll_seconds, metrics)
     batcher = Batcher(options.batching, metrics)
     predictor = Predictor(models, batcher)
-    server = create_server(models, predictor, metrics)
+    server = create_server(models, predictor, metrics, Reload(models, options.reload_roots))
     health_service = health.aio.HealthServicer()
     health_pb2_grpc.add_HealthServicer_to_server(health_service, server)
     # Ports first: one that is in use is known at once, not after the model has been loaded and compiled.

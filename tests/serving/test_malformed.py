@@ -28,7 +28,7 @@ GROWTH = 32 * MB  # that the server's memory may have after all requests, over w
 @pytest.fixture(scope="module")
 def target(base):
     """A server of its own: what others ask of a shared one would show in its memory."""
-    with EmbeddedServer(base, "--xla_cpu_compilation_enabled=false") as server:
+    with EmbeddedServer(base, "--xla_cpu_compilation_enabled=false", "--allow_reload_by_grpc") as server:
         yield server
 
 

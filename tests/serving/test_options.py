@@ -81,12 +81,13 @@ def test_the_generated_module_is_made_from_the_proto_file():
 # defaults
 
 
-def test_defaults_are_those_of_tensorflow_serving_but_for_name_batching_and_compilation(base):
+def test_defaults_are_those_of_tensorflow_serving_but_for_host_name_batching_and_compilation(base):
     given = options(base)
-    assert (given.host, given.port, given.rest_port) == ("0.0.0.0", 8500, None)
+    assert (given.host, given.port, given.rest_port) == ("127.0.0.1", 8500, None)
     assert (given.poll_seconds, given.grpc_threads, given.tls) == (1, 4 * CORES, None)
     assert (given.load_retries, given.retry_seconds, given.rest_timeout_seconds) == (5, 60, 30)
     assert (given.batching, given.compile) == (Batching(256, 0.0, 256, CORES), True)
+    assert given.reload_roots is None
     (model,) = given.models.model_config_list.config
     assert (model.name, model.base_path, model.model_platform) == ("pause", str(base), "tensorflow")
 
@@ -364,6 +365,38 @@ def test_asking_clients_for_certificates_needs_an_authority(tmp_path, refused, c
     file = ssl_file(tmp_path, server_key=str(certificates.server_key), server_cert=str(certificates.server))
     file.write_text(file.read_text() + "\nclient_verify: true")
     assert "client_verify needs custom_ca" in refused("--ssl_config_file", file)
+
+
+# reload by gRPC
+
+
+def test_reload_is_bound_to_the_base_paths_of_the_start_and_to_the_roots_named_beside_them(tmp_path, base):
+    assert options(base, "--allow_reload_by_grpc").reload_roots == (str(base),)
+    file = models_file(tmp_path, model_config("pause", base), model_config("later", "gs://bucket/later"))
+    given = parse([f"--model_config_file={file}", "--allow_reload_by_grpc", "--reload_roots=/models, gs://bucket/more"])
+    assert given.reload_roots == (str(base), "gs://bucket/later", "/models", "gs://bucket/more")
+    assert options(base, "--host=0.0.0.0").reload_roots is None
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "", "nobody.invalid"])
+def test_reload_from_other_machines_needs_certificates_of_clients(tmp_path, base, refused, certificates, host):
+    said = refused("--allow_reload_by_grpc", f"--host={host}")
+    assert "client_verify" in said and "--ssl_config_file" in said and "127.0.0.1" in said
+    fields = {"server_key": str(certificates.server_key), "server_cert": str(certificates.server)}
+    encrypted = ssl_file(tmp_path, **fields, custom_ca=str(certificates.authority))
+    flags = ("--allow_reload_by_grpc", f"--host={host}", "--ssl_config_file", encrypted)
+    assert "client_verify" in refused(*flags)  # encrypted is not enough: whoever comes is let in
+    encrypted.write_text(encrypted.read_text() + "\nclient_verify: true")
+    assert options(base, *flags).reload_roots == (str(base),)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.1.2.3", "::1", "localhost"])
+def test_reload_from_this_machine_needs_no_certificate(base, host):
+    assert options(base, "--allow_reload_by_grpc", f"--host={host}").reload_roots == (str(base),)
+
+
+def test_roots_without_reload_are_a_mistake(refused):
+    assert "--allow_reload_by_grpc" in refused("--reload_roots=/models")
 
 
 # metrics
