@@ -38,6 +38,8 @@ class Options:
     rest_port: int | None
     rest_timeout_seconds: float
     models: ModelServerConfig
+    models_file: Path | None  # to be read again
+    models_file_seconds: float
     poll_seconds: float  # 0: look once
     load_retries: int
     retry_seconds: float
@@ -47,6 +49,7 @@ class Options:
     grpc_threads: int
     compile: bool
     stop_with_stdin: bool
+    check_method_name: bool  # of a signature that is to classify or regress
     reload_roots: tuple[str, ...] | None  # what base paths must be below; None: no reload by gRPC
 
 
@@ -63,6 +66,8 @@ def parse(argv: list[str] | None = None) -> Options:
         rest_port=flags.rest_api_port or None,
         rest_timeout_seconds=flags.rest_api_timeout_in_ms / 1e3,
         models=models,
+        models_file=_models_file(flags),
+        models_file_seconds=flags.model_config_file_poll_wait_seconds,
         poll_seconds=flags.file_system_poll_wait_seconds,
         load_retries=flags.max_num_load_retries,
         retry_seconds=flags.load_retry_interval_micros / 1e6,
@@ -72,6 +77,7 @@ def parse(argv: list[str] | None = None) -> Options:
         grpc_threads=flags.grpc_max_threads,
         compile=flags.xla_cpu_compilation_enabled,
         stop_with_stdin=flags.stop_with_stdin,
+        check_method_name=flags.enable_signature_method_name_check,
         reload_roots=_reload_roots(flags, models, tls),
     )
 
@@ -97,6 +103,7 @@ def parser() -> Parser:
     add("model_base_path", str, None, "folder or URL whose numbered folders are the versions of the model")
     add("model_name", str, None, f"what clients call that model (default: {MODEL_NAME})")
     add("model_config_file", str, None, "text file naming the models, instead of --model_base_path")
+    add("model_config_file_poll_wait_seconds", seconds, 0, "how often that file is read again; 0: only at the start")
     add("file_system_poll_wait_seconds", seconds, 1, "how often new versions are looked for; 0: only at the start")
     add("max_num_load_retries", count, 5, "how often a version that failed to load is tried again")
     add("load_retry_interval_micros", count, 60_000_000, "time between those tries")
@@ -106,6 +113,7 @@ def parser() -> Parser:
     add("monitoring_config_file", str, None, f"text file that moves the metrics from {METRICS_PATH}, or ends them")
     add("grpc_max_threads", _number(1), 4 * CORES, "threads that read requests and cut texts into tokens")
     add("xla_cpu_compilation_enabled", _switch, True, "compile the model for its usual shapes while it loads")
+    add("enable_signature_method_name_check", _switch, False, "classify and regress by signatures meant for it only")
     add("allow_reload_by_grpc", _switch, False, "let clients change the models; other machines need certificates")
     add("reload_roots", str, None, "more folders or URLs, comma-separated, that reloaded models may be below")
     add("stop_with_stdin", _switch, False, "stop when standard input ends, for programs that start a server")
@@ -147,6 +155,14 @@ def _models(flags: argparse.Namespace) -> ModelServerConfig:
         models = read_models(Path(flags.model_config_file))
     _check_there_is_a_version(models)
     return models
+
+
+def _models_file(flags: argparse.Namespace) -> Path | None:
+    if not flags.model_config_file_poll_wait_seconds:
+        return None
+    if not flags.model_config_file:
+        raise OptionsError("--model_config_file_poll_wait_seconds is of use with --model_config_file only")
+    return Path(flags.model_config_file)
 
 
 def _check_there_is_a_version(models: ModelServerConfig) -> None:

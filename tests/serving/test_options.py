@@ -136,6 +136,14 @@ def test_a_config_file_names_several_models_with_policies_and_labels(tmp_path, b
     assert later.name == "later"
 
 
+def test_a_config_file_is_read_again_where_that_is_asked_for(tmp_path, base):
+    file = models_file(tmp_path, model_config("pause", base))
+    flags = [f"--model_config_file={file}"]
+    assert parse(flags).models_file is None
+    given = parse([*flags, "--model_config_file_poll_wait_seconds=0.5"])
+    assert (given.models_file, given.models_file_seconds) == (file, 0.5)
+
+
 def test_the_older_way_of_naming_the_platform_is_taken(tmp_path, base):
     file = models_file(tmp_path, f'config {{ name: "pause" base_path: "{base}" model_type: TENSORFLOW }}')
     assert parse([f"--model_config_file={file}"]).models.model_config_list.config[0].name == "pause"
@@ -221,6 +229,7 @@ def test_either_a_base_path_or_a_config_file_is_needed_not_both(tmp_path, base, 
         (["--grpc_max_threads=0"], "at least 1"),
         (["--rest_api_timeout_in_ms=0"], "at least 1"),
         (["--batching_parameters_file=x", "--enable_batching=false"], "contradict"),
+        (["--model_config_file_poll_wait_seconds=1"], "with --model_config_file only"),
     ],
 )
 def test_a_flag_that_cannot_be_is_refused_in_one_line(refused, flags, reason):

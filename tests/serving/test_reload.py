@@ -5,7 +5,10 @@ import shutil
 import grpc
 import pytest
 from embedded import EmbeddedServer
+from google.protobuf import text_format
 from tensorflow_serving.apis import get_model_status_pb2, model_management_pb2, model_service_pb2_grpc
+
+from serving.embedded import EmbeddedServer as Embedded
 
 UNCOMPILED = "--xla_cpu_compilation_enabled=false"
 SOON = 60  # seconds
@@ -104,3 +107,25 @@ def test_reload_on_all_interfaces_is_for_those_with_a_certificate(base, certific
                     stub.HandleReloadConfigRequest(request_for(("pause", base)), timeout=SOON)
                 else:
                     assert refused(stub.HandleReloadConfigRequest, request_for())[0] == code
+
+
+def test_the_operators_own_file_is_read_again_and_names_any_base_path(base, exports, tmp_path, victim):
+    shutil.copytree(exports[1], tmp_path / "elsewhere" / "1")
+    file = tmp_path / "models.config"
+
+    def write(*models) -> None:
+        file.with_suffix(".new").write_text(text_format.MessageToString(request_for(*models).config))
+        file.with_suffix(".new").rename(file)
+
+    write(("pause", base))
+    flags = ("--model_config_file", str(file), "--model_config_file_poll_wait_seconds=0.1", UNCOMPILED)
+    with Embedded(*flags) as server, grpc.insecure_channel(server.address) as channel:
+        stub = model_service_pb2_grpc.ModelServiceStub(channel)
+        write(("pause", base), ("second", tmp_path / "elsewhere"))
+        server.wait_for("the models of .* are served")
+        loaded = state(stub, "second")
+        write(("pause", base), (str(victim.parent), tmp_path / "elsewhere"))
+        server.wait_for("is not taken, the models stay as they were: .* cannot be named")
+        assert state(stub, "second") == loaded
+        assert refused(stub.HandleReloadConfigRequest, request_for())[0] == "PERMISSION_DENIED"
+    assert (victim / "letters.txt").read_text() == "kept"
