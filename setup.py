@@ -57,6 +57,7 @@ setup(
     python_requires=">=3.11,<3.12",
     packages=[
         "benchmarks",
+        "benchmarks.hostile",
         "index",
         "index.elastic",
         "index.lance",

@@ -10,11 +10,13 @@ from pathlib import Path
 
 from benchmarks import compare, encode, index, loop, reproduce, search, serving, stream, train
 from benchmarks.data import DEFAULT, write_result
+from benchmarks.hostile import command as hostile
 from model.command import Parser, answer
 
 BENCHMARKS: dict[str, Callable[..., dict]] = {
     "compare": compare.run,
     "encode": encode.run,
+    "hostile": hostile.run,
     "index": index.run,
     "loop": loop.run,
     "reproduce": reproduce.run,
@@ -49,6 +51,9 @@ def _parser() -> Parser:
     one.add_argument("--rounds", type=_count, default=encode.ROUNDS, help="(default: %(default)s)")
     one.add_argument("--texts", type=_count, default=encode.TEXTS, help="in each round (default: %(default)s)")
     one.add_argument("--peers", type=Path, default=serving.PEERS, help="their environment (default: %(default)s)")
+    one = names.add_parser("hostile", parents=[common], help="malformed and hostile requests to the servers")
+    one.add_argument("--requests", type=_count, default=hostile.REQUESTS, help="(default: %(default)s)")
+    one.add_argument("--seed", type=int, default=hostile.SEED, help="(default: %(default)s)")
     one = names.add_parser("index", parents=[common], help="writing against parallel_bulk, and what searches find")
     one.add_argument("--rounds", type=_count, default=index.ROUNDS, help="(default: %(default)s)")
     one.add_argument("--documents", type=_count, help="of so many listed companies (default: all)")

@@ -35,6 +35,13 @@ class Service:
             raise ServiceError(f"the search service did not start; {log} says why")
         self.address = (said["host"], int(said["port"]))
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def alive(self) -> bool:
+        return self._process.poll() is None
+
     def stop(self) -> None:
         self._process.terminate()
         self._process.communicate()

@@ -15,6 +15,7 @@ from tensorflow_serving.config.model_server_config_pb2 import ModelServerConfig,
 
 from model.errors import InputError
 from serving.server.config_pb2 import BatchingParameters, MonitoringConfig, SSLConfig
+from serving.server.names import check_name
 
 METRICS_PATH = "/monitoring/prometheus/metrics"
 PLATFORM = "tensorflow"
@@ -67,7 +68,7 @@ def read_models(path: Path) -> ModelServerConfig:
     models = read_text(path, "--model_config_file", ModelServerConfig())
     try:
         check_models(models)
-    except OptionsError as error:
+    except InputError as error:
         raise OptionsError(f"--model_config_file {path}: {error}") from error
     return models
 
@@ -80,6 +81,7 @@ def check_models(models: ModelServerConfig) -> None:
     for model in models.model_config_list.config:
         if not model.name or not model.base_path:
             raise OptionsError(f"model {model.name!r} at {model.base_path!r}: it needs both a name and a base_path")
+        check_name(model.name)
         if model.name in seen:
             raise OptionsError(f"model {model.name!r} is listed twice")
         seen.add(model.name)

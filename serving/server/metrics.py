@@ -14,6 +14,7 @@ _API = {
     "predict": "Predict",
     "classify": "Classify",
     "regress": "Regress",
+    "multi_inference": "MultiInference",
     "metadata": "GetModelMetadata",
     "status": "GetModelStatus",
     "reload": "HandleReloadConfigRequest",

@@ -19,12 +19,16 @@ from serving.server.files import (
     Batching,
     OptionsError,
     Tls,
+    check_models,
     read_batching,
     read_metrics_path,
     read_models,
     read_tls,
 )
+from serving.server.ports import is_loopback
 from serving.storage import open_base
+
+LOOPBACK = "127.0.0.1"
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,8 @@ class Options:
     rest_port: int | None
     rest_timeout_seconds: float
     models: ModelServerConfig
+    models_file: Path | None  # to be read again
+    models_file_seconds: float
     poll_seconds: float  # 0: look once
     load_retries: int
     retry_seconds: float
@@ -43,6 +49,8 @@ class Options:
     grpc_threads: int
     compile: bool
     stop_with_stdin: bool
+    check_method_name: bool  # of a signature that is to classify or regress
+    reload_roots: tuple[str, ...] | None  # what base paths must be below; None: no reload by gRPC
 
 
 def parse(argv: list[str] | None = None) -> Options:
@@ -51,21 +59,26 @@ def parse(argv: list[str] | None = None) -> Options:
     if flags.rest_api_port and flags.rest_api_port == flags.port:
         raise OptionsError(f"--port and --rest_api_port are both {flags.port}: gRPC and REST need a port each")
     models = _models(flags)
+    tls = read_tls(Path(flags.ssl_config_file)) if flags.ssl_config_file else None
     return Options(
         host=flags.host,
         port=flags.port,
         rest_port=flags.rest_api_port or None,
         rest_timeout_seconds=flags.rest_api_timeout_in_ms / 1e3,
         models=models,
+        models_file=_models_file(flags),
+        models_file_seconds=flags.model_config_file_poll_wait_seconds,
         poll_seconds=flags.file_system_poll_wait_seconds,
         load_retries=flags.max_num_load_retries,
         retry_seconds=flags.load_retry_interval_micros / 1e6,
         batching=_batching(flags),
-        tls=read_tls(Path(flags.ssl_config_file)) if flags.ssl_config_file else None,
+        tls=tls,
         metrics_path=_metrics_path(flags),
         grpc_threads=flags.grpc_max_threads,
         compile=flags.xla_cpu_compilation_enabled,
         stop_with_stdin=flags.stop_with_stdin,
+        check_method_name=flags.enable_signature_method_name_check,
+        reload_roots=_reload_roots(flags, models, tls),
     )
 
 
@@ -83,13 +96,14 @@ def parser() -> Parser:
         about += "" if default is None else f" (default: {str(default).lower()})"
         made.add_argument(f"--{name}", type=kind, default=default, help=about, metavar=value, **switch)
 
-    add("host", str, "0.0.0.0", "address to listen on; 127.0.0.1 keeps it to this machine")
+    add("host", str, LOOPBACK, "address to listen on; 0.0.0.0 lets other machines in")
     add("port", port, 8500, "gRPC port; 0 takes a free one")
     add("rest_api_port", port, 0, "REST port; 0 leaves REST and metrics out")
     add("rest_api_timeout_in_ms", _number(1), 30_000, "how long a REST request may take")
     add("model_base_path", str, None, "folder or URL whose numbered folders are the versions of the model")
     add("model_name", str, None, f"what clients call that model (default: {MODEL_NAME})")
     add("model_config_file", str, None, "text file naming the models, instead of --model_base_path")
+    add("model_config_file_poll_wait_seconds", seconds, 0, "how often that file is read again; 0: only at the start")
     add("file_system_poll_wait_seconds", seconds, 1, "how often new versions are looked for; 0: only at the start")
     add("max_num_load_retries", count, 5, "how often a version that failed to load is tried again")
     add("load_retry_interval_micros", count, 60_000_000, "time between those tries")
@@ -99,6 +113,9 @@ def parser() -> Parser:
     add("monitoring_config_file", str, None, f"text file that moves the metrics from {METRICS_PATH}, or ends them")
     add("grpc_max_threads", _number(1), 4 * CORES, "threads that read requests and cut texts into tokens")
     add("xla_cpu_compilation_enabled", _switch, True, "compile the model for its usual shapes while it loads")
+    add("enable_signature_method_name_check", _switch, False, "classify and regress by signatures meant for it only")
+    add("allow_reload_by_grpc", _switch, False, "let clients change the models; other machines need certificates")
+    add("reload_roots", str, None, "more folders or URLs, comma-separated, that reloaded models may be below")
     add("stop_with_stdin", _switch, False, "stop when standard input ends, for programs that start a server")
     return made
 
@@ -131,12 +148,21 @@ def _models(flags: argparse.Namespace) -> ModelServerConfig:
         models = ModelServerConfig()
         name = flags.model_name or MODEL_NAME
         models.model_config_list.config.add(name=name, base_path=flags.model_base_path, model_platform=PLATFORM)
+        check_models(models)
     elif flags.model_base_path or flags.model_name:
         raise OptionsError("--model_config_file names the models itself: leave out --model_base_path and --model_name")
     else:
         models = read_models(Path(flags.model_config_file))
     _check_there_is_a_version(models)
     return models
+
+
+def _models_file(flags: argparse.Namespace) -> Path | None:
+    if not flags.model_config_file_poll_wait_seconds:
+        return None
+    if not flags.model_config_file:
+        raise OptionsError("--model_config_file_poll_wait_seconds is of use with --model_config_file only")
+    return Path(flags.model_config_file)
 
 
 def _check_there_is_a_version(models: ModelServerConfig) -> None:
@@ -155,6 +181,20 @@ def _check_there_is_a_version(models: ModelServerConfig) -> None:
         f"base path {paths[0]} holds no version, that is no folder with a number for a name; "
         "`python -m model.export` and `python -m serving.publish` write them"
     )
+
+
+def _reload_roots(flags: argparse.Namespace, models: ModelServerConfig, tls: Tls | None) -> tuple[str, ...] | None:
+    more = [root.strip() for root in (flags.reload_roots or "").split(",") if root.strip()]
+    if not flags.allow_reload_by_grpc:
+        if more:
+            raise OptionsError("--reload_roots is of use with --allow_reload_by_grpc only")
+        return None
+    if not (tls and tls.verify_client) and not is_loopback(flags.host):
+        raise OptionsError(
+            f"--allow_reload_by_grpc at --host {flags.host} lets any machine change the models: name --ssl_config_file "
+            f"with client_verify: true, or --host {LOOPBACK}"
+        )
+    return (*(model.base_path for model in models.model_config_list.config), *more)
 
 
 def _batching(flags: argparse.Namespace) -> Batching | None:

@@ -23,12 +23,12 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 from tensorflow.core.protobuf import meta_graph_pb2
 from tensorflow_serving.apis import model_pb2, predict_pb2
-from tensorflow_serving.apis.get_model_metadata_pb2 import GetModelMetadataRequest, SignatureDefMap
 
+from serving.server.inference import CLASSIFY, REGRESS, ExampleInference
 from serving.server.json_tensors import parse, read_examples, read_inputs, signature_name, write_outputs
 from serving.server.metrics import CONTENT_TYPE, Metrics
 from serving.server.models import Models
-from serving.server.predict import Predictor
+from serving.server.predict import Predictor, signatures_of
 from serving.server.status import Failure
 
 BODY_BYTES = 32 * 2**20
@@ -63,7 +63,12 @@ log = logging.getLogger(__name__)
 
 
 def create_app(
-    models: Models, predictor: Predictor, metrics: Metrics, metrics_path: str | None, timeout_seconds: float
+    models: Models,
+    predictor: Predictor,
+    inference: ExampleInference,
+    metrics: Metrics,
+    metrics_path: str | None,
+    timeout_seconds: float,
 ) -> Starlette:
     """`timeout_seconds` holds for one request as a whole; there is a Prometheus page where `metrics_path` names one."""
 
@@ -72,7 +77,7 @@ def create_app(
 
     routes = [Route(metrics_path, page)] if metrics_path else []
     # One route for the rest: its paths are matched in any case, and before they are unescaped; no router does that.
-    routes.append(Route("/{path:path}", _Rest(models, predictor, metrics, timeout_seconds)))
+    routes.append(Route("/{path:path}", _Rest(models, predictor, inference, metrics, timeout_seconds)))
     return Starlette(routes=routes)
 
 
@@ -101,8 +106,15 @@ class _Target:
 class _Rest:
     """An ASGI application, so that it sees requests of every HTTP method."""
 
-    def __init__(self, models: Models, predictor: Predictor, metrics: Metrics, timeout_seconds: float):
-        self._models, self._predictor, self._metrics = models, predictor, metrics
+    def __init__(
+        self,
+        models: Models,
+        predictor: Predictor,
+        inference: ExampleInference,
+        metrics: Metrics,
+        timeout_seconds: float,
+    ):
+        self._models, self._predictor, self._inference, self._metrics = models, predictor, inference, metrics
         self._timeout_seconds = timeout_seconds
         self._answers: dict[str, Callable[[_Target, Request], Awaitable[bytes]]] = {
             "status": self._status,
@@ -149,41 +161,31 @@ class _Rest:
         return orjson.dumps({"model_version_status": versions})
 
     async def _metadata(self, target: _Target, _: Request) -> bytes:
-        spec, signatures = self._signatures(target.spec())
+        spec, signatures = signatures_of(self._predictor, target.spec())
         return orjson.dumps({"model_spec": _plain(spec), "metadata": {"signature_def": _plain(signatures)}})
 
     async def _predict(self, target: _Target, request: Request) -> bytes:
         document = parse(await _body(request))
         spec = target.spec(signature_name(document))
         tensors, layout = read_inputs(document, self._signature(spec))
-        response = await self._predictor.predict(predict_pb2.PredictRequest(model_spec=spec, inputs=tensors))
+        response = await self._predictor.predict(
+            predict_pb2.PredictRequest(model_spec=spec, inputs=tensors), compact=True
+        )
         return write_outputs(response.outputs, layout)
 
     async def _examples(self, target: _Target, request: Request) -> bytes:
         document = parse(await _body(request))
         spec = target.spec(signature_name(document))
         read_examples(document, target.method)
-        raise Failure(
-            StatusCode.INVALID_ARGUMENT,
-            f"{target.method} needs a signature of the method tensorflow/serving/{target.method}; that of "
-            f"{spec.signature_name or DEFAULT_SIGNATURE!r} is {self._signature(spec).method_name}: use predict",
-        )
+        self._inference.answer_spec(spec, CLASSIFY if target.method == "classify" else REGRESS)
 
     def _signature(self, spec: model_pb2.ModelSpec) -> meta_graph_pb2.SignatureDef:
         name = spec.signature_name or DEFAULT_SIGNATURE
-        _, signatures = self._signatures(spec)
+        _, signatures = signatures_of(self._predictor, spec)
         if name not in signatures.signature_def:
             known = ", ".join(sorted(key for key in signatures.signature_def if not key.startswith("__")))
             raise Failure(StatusCode.INVALID_ARGUMENT, f"signature {name!r} not found; there are: {known}")
         return signatures.signature_def[name]
-
-    def _signatures(self, spec: model_pb2.ModelSpec) -> tuple[model_pb2.ModelSpec, SignatureDefMap]:
-        """The version that answers, and the signatures it has."""
-        asked = GetModelMetadataRequest(model_spec=spec, metadata_field=["signature_def"])
-        response = self._predictor.metadata(asked)
-        signatures = SignatureDefMap()
-        response.metadata["signature_def"].Unpack(signatures)
-        return response.model_spec, signatures
 
 
 def _target(http_method: str, path: str) -> _Target:

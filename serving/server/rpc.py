@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
@@ -11,12 +10,22 @@ from typing import Any, TypeVar
 import grpc
 from google.protobuf.message import DecodeError, Message
 from grpc import aio
-from tensorflow_serving.apis import get_model_metadata_pb2, get_model_status_pb2, model_management_pb2, predict_pb2
+from tensorflow_serving.apis import (
+    classification_pb2,
+    get_model_metadata_pb2,
+    get_model_status_pb2,
+    inference_pb2,
+    model_management_pb2,
+    predict_pb2,
+    regression_pb2,
+)
 
-from model.errors import InputError
+from serving.channel import COMPACT
+from serving.server.inference import CLASSIFY, REGRESS, ExampleInference
 from serving.server.metrics import Metrics
 from serving.server.models import Models
 from serving.server.predict import BYTES_PER_REQUEST, Predictor, wanted
+from serving.server.reload import Reload
 from serving.server.status import Failure
 
 PREDICTION, MODEL = "tensorflow.serving.PredictionService", "tensorflow.serving.ModelService"
@@ -26,9 +35,13 @@ DETAILS = 600
 
 log = logging.getLogger(__name__)
 Asked = TypeVar("Asked", bound=Message)
+# Of a request, and of whether its numbers are to be compact.
+Answer = Callable[[Asked, bool], Message | Awaitable[Message]]
 
 
-def create_server(models: Models, predictor: Predictor, metrics: Metrics) -> aio.Server:
+def create_server(
+    models: Models, predictor: Predictor, examples: ExampleInference, reload: Reload, metrics: Metrics
+) -> aio.Server:
     """Not started, and bound to no address yet."""
     server = aio.server(
         # Two servers must not share a port unnoticed.
@@ -36,32 +49,31 @@ def create_server(models: Models, predictor: Predictor, metrics: Metrics) -> aio
                  ("grpc.max_send_message_length", -1)],
     )  # fmt: skip
 
-    async def metadata(request: get_model_metadata_pb2.GetModelMetadataRequest) -> Message:
-        return predictor.metadata(request)
-
-    async def status(request: get_model_status_pb2.GetModelStatusRequest) -> Message:
-        return model_status(models, request)
-
-    async def reload(request: model_management_pb2.ReloadConfigRequest) -> Message:
-        # No list is a mistake, whereas an empty one is the wish to serve nothing.
-        if not request.config.HasField("model_config_list"):
-            raise Failure(grpc.StatusCode.INVALID_ARGUMENT, "the request has no model_config_list")
-        try:
-            await asyncio.to_thread(models.reload, request.config)
-        except InputError as error:
-            raise Failure(grpc.StatusCode.INVALID_ARGUMENT, str(error)) from error
-        return model_management_pb2.ReloadConfigResponse()
-
-    def handler(asked: type[Asked], answer: Callable[[Asked], Awaitable[Message]], method: str) -> Any:
+    def handler(asked: type[Asked], answer: Answer[Asked], method: str) -> Any:
         return grpc.unary_unary_rpc_method_handler(_Call(asked, answer, method, metrics).handle)
 
     prediction = {
         "Predict": handler(predict_pb2.PredictRequest, predictor.predict, "predict"),
-        "GetModelMetadata": handler(get_model_metadata_pb2.GetModelMetadataRequest, metadata, "metadata"),
+        "GetModelMetadata": handler(
+            get_model_metadata_pb2.GetModelMetadataRequest, lambda asked, _: predictor.metadata(asked), "metadata"
+        ),
+        "Classify": handler(
+            classification_pb2.ClassificationRequest, lambda asked, _: examples.answer(asked, CLASSIFY), "classify"
+        ),
+        "Regress": handler(
+            regression_pb2.RegressionRequest, lambda asked, _: examples.answer(asked, REGRESS), "regress"
+        ),
+        "MultiInference": handler(
+            inference_pb2.MultiInferenceRequest, lambda asked, _: examples.answer_all(asked), "multi_inference"
+        ),
     }
     model = {
-        "GetModelStatus": handler(get_model_status_pb2.GetModelStatusRequest, status, "status"),
-        "HandleReloadConfigRequest": handler(model_management_pb2.ReloadConfigRequest, reload, "reload"),
+        "GetModelStatus": handler(
+            get_model_status_pb2.GetModelStatusRequest, lambda asked, _: model_status(models, asked), "status"
+        ),
+        "HandleReloadConfigRequest": handler(
+            model_management_pb2.ReloadConfigRequest, lambda asked, _: reload.answer(asked), "reload"
+        ),
     }
     for service, methods in ((PREDICTION, prediction), (MODEL, model)):
         server.add_generic_rpc_handlers([grpc.method_handlers_generic_handler(service, methods)])
@@ -71,7 +83,7 @@ def create_server(models: Models, predictor: Predictor, metrics: Metrics) -> aio
 class _Call:
     """Parses, answers, counts; a Failure ends the call with its code, anything unforeseen with INTERNAL."""
 
-    def __init__(self, asked: type[Any], answer: Callable[[Any], Awaitable[Message]], method: str, metrics: Metrics):
+    def __init__(self, asked: type[Any], answer: Answer[Any], method: str, metrics: Metrics):
         self._asked, self._answer, self._method, self._metrics = asked, answer, method, metrics
 
     async def handle(self, data: bytes, context: aio.ServicerContext[bytes, bytes]) -> bytes:
@@ -79,7 +91,8 @@ class _Call:
         try:
             request = self._parse(data)
             model = request.model_spec.name if "model_spec" in self._asked.DESCRIPTOR.fields_by_name else ""
-            response: bytes = (await self._answer(request)).SerializeToString()
+            answer = self._answer(request, COMPACT in (context.invocation_metadata() or ()))
+            response: bytes = (answer if isinstance(answer, Message) else await answer).SerializeToString()
             code = grpc.StatusCode.OK
             return response
         except Failure as failure:

@@ -19,12 +19,15 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from model.errors import InputError
 from serving.server.batching import Batcher
+from serving.server.config_file import follow
 from serving.server.files import CORES, Batching
+from serving.server.inference import ExampleInference
 from serving.server.metrics import Metrics
 from serving.server.models import Models
 from serving.server.options import Options
 from serving.server.ports import listen
 from serving.server.predict import Predictor
+from serving.server.reload import Reload
 from serving.server.rest import create_app
 from serving.server.rpc import MODEL, PREDICTION, create_server
 from serving.server.versions import Loading
@@ -45,24 +48,30 @@ async def serve(options: Options) -> None:
     models = Models(options.models, loading, options.poll_seconds, metrics)
     batcher = Batcher(options.batching, metrics)
     predictor = Predictor(models, batcher)
-    server = create_server(models, predictor, metrics)
+    examples = ExampleInference(predictor, options.check_method_name)
+    server = create_server(models, predictor, examples, Reload(models, options.reload_roots), metrics)
     health_service = health.aio.HealthServicer()
     health_pb2_grpc.add_HealthServicer_to_server(health_service, server)
     # Ports first: one that is in use is known at once, not after the model has been loaded and compiled.
     port = _bind(server, options)
-    app = create_app(models, predictor, metrics, options.metrics_path, options.rest_timeout_seconds)
+    app = create_app(models, predictor, examples, metrics, options.metrics_path, options.rest_timeout_seconds)
     with _rest_socket(options) as rest_socket:
         await asyncio.to_thread(models.start)
         await server.start()
-        watching = asyncio.create_task(_watch_health(models, health_service))
-        rest = _Rest(uvicorn.Config(app, log_level="warning", access_log=False))
+        background = [asyncio.create_task(_watch_health(models, health_service))]
+        if options.models_file:
+            following = follow(options.models_file, options.models_file_seconds, models, options.models)
+            background.append(asyncio.create_task(following))
+        # No warnings: there is one for every request that is no HTTP, and a stranger could fill the disk with them.
+        rest = _Rest(uvicorn.Config(app, log_level="error", access_log=False))
         answering = asyncio.create_task(rest.serve([rest_socket])) if rest_socket else None
         rest_note = f", REST at {options.host}:{rest_socket.getsockname()[1]}" if rest_socket else ""
         log.info("ready: gRPC at %s:%d%s", options.host, port, rest_note)
 
         await stopping.wait()
         log.info("stopping: requests that have begun are finished")
-        watching.cancel()
+        for task in background:
+            task.cancel()
         await health_service.enter_graceful_shutdown()
         await server.stop(DRAIN_SECONDS)
         if answering:

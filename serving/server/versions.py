@@ -17,6 +17,7 @@ from tensorflow_serving.config import model_server_config_pb2
 from model.errors import ExportError
 from serving.server.loaded import LoadedModel
 from serving.server.metrics import Metrics
+from serving.server.names import folder_of
 from serving.server.status import Failure
 from serving.storage import File, StorageError, open_base
 
@@ -69,7 +70,8 @@ class Versions:
     def __init__(self, config: model_server_config_pb2.ModelConfig, loading: Loading, metrics: Metrics, scratch: Path):
         self.config = config
         self._base = open_base(config.base_path)
-        self._loading, self._metrics, self._scratch = loading, metrics, scratch
+        self._loading, self._metrics = loading, metrics
+        self._copies = folder_of(config.name, scratch)
         self._versions: dict[int, Version] = {}
         self.trouble = ""  # why the base path could not be looked through the last time
         self._lock = threading.Lock()
@@ -175,7 +177,7 @@ class Versions:
         threads = 1 if self.ready else self._loading.threads
         began = time.monotonic()
         try:
-            directory = self._base.fetch(number, self._scratch / self.config.name / str(number))
+            directory = self._base.fetch(number, self._copies / str(number))
             model = LoadedModel(directory, self._loading.compile, self._loading.max_texts, threads)
         except ExportError as error:
             self._fail(version, files, grpc.StatusCode.FAILED_PRECONDITION, str(error))
@@ -221,7 +223,7 @@ class Versions:
                     self._metrics.forget(self.config.name, number)
 
     def _drop_copy(self, number: int) -> None:
-        shutil.rmtree(self._scratch / self.config.name / str(number), ignore_errors=True)
+        shutil.rmtree(self._copies / str(number), ignore_errors=True)
 
     def _set(self, version: Version, state: str, code: grpc.StatusCode = OK, message: str = "") -> None:
         number = version.status.version

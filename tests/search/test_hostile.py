@@ -7,8 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from hostile_requests import KINDS, hostile_requests
-from hostile_search import attack, resident_bytes
+
+from benchmarks.hostile.search import attack, resident_bytes
+from benchmarks.hostile.search_requests import KINDS, hostile_requests
 
 ROOT = Path(__file__).parents[2]
 

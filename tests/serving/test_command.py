@@ -53,6 +53,11 @@ def test_a_port_in_use_is_named_with_its_flag(folder, flag):
     assert said.startswith(f"{flag} {port} cannot be listened on") and said.endswith("Address already in use")
 
 
+def test_reload_for_other_machines_without_their_certificates_is_refused(folder):
+    said = refusal("serving.server", "--host", "0.0.0.0", "--model_base_path", folder, "--allow_reload_by_grpc")
+    assert "--allow_reload_by_grpc" in said and "client_verify" in said
+
+
 def test_a_host_that_is_not_this_machine_is_named(folder):
     # 192.0.2.0/24 is set apart for examples and is nobody's address.
     assert "192.0.2.1" in refusal("serving.server", "--host", "192.0.2.1", "--port", 0, "--model_base_path", folder)

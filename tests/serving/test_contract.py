@@ -16,15 +16,19 @@ import tensorflow as tf
 from google.protobuf.wrappers_pb2 import Int64Value
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from tensorflow_serving.apis import (
+    classification_pb2,
     get_model_metadata_pb2,
     get_model_status_pb2,
+    inference_pb2,
     model_pb2,
     model_service_pb2_grpc,
     predict_pb2,
     prediction_service_pb2_grpc,
+    regression_pb2,
 )
 
 from model.contract import Contract
+from serving.channel import COMPACT
 
 TEXTS = ["bank loans", "", "beer ale lager hops malt " * 9, "car 🚗 engine", "bank"]
 REMOTE = os.environ.get("TF_SERVING_ADDRESS")
@@ -283,3 +287,93 @@ def test_a_mistake_in_rest_has_its_status_and_says_error(rest, body, path, statu
 def test_rest_status_of_what_is_not_there_is_404(rest, path):
     response = rest.get(path)
     assert response.status_code == 404 and response.json()["error"]
+
+
+# Classify, Regress and MultiInference, which a model that encodes texts has no signatures for
+
+CLASSIFY, REGRESS = "tensorflow/serving/classify", "tensorflow/serving/regress"
+
+
+def tasks(*given) -> inference_pb2.MultiInferenceRequest:
+    """Of (model_spec, method)."""
+    made = [inference_pb2.InferenceTask(model_spec=model_spec, method_name=method) for model_spec, method in given]
+    return inference_pb2.MultiInferenceRequest(tasks=made)
+
+
+NOT_PREDICT = {
+    "Classify": [
+        (spec(), "FAILED_PRECONDITION", "No classification inputs found in SignatureDef: "),
+        (spec(signature="contract"), "FAILED_PRECONDITION", "No classification inputs found in SignatureDef: "),
+        (spec(signature="sing"), "INVALID_ARGUMENT", "No signature was found with the name: sing"),
+        (None, "INVALID_ARGUMENT", "Missing ModelSpec"),
+        (spec(""), "INVALID_ARGUMENT", "ModelSpec has no name specified."),
+        (spec("nobody"), "NOT_FOUND", ""),
+        (spec(version=Int64Value(value=987)), "NOT_FOUND", ""),
+    ],
+    "Regress": [
+        (spec(), "INVALID_ARGUMENT", "Expected one output Tensor."),
+        (spec(signature="contract"), "FAILED_PRECONDITION", "No regression inputs found in SignatureDef: "),
+        (spec(signature="sing"), "INVALID_ARGUMENT", "No signature was found with the name: sing"),
+        (None, "INVALID_ARGUMENT", "Missing ModelSpec"),
+        (spec("nobody"), "NOT_FOUND", ""),
+    ],
+}
+ASKED = {
+    "Classify": classification_pb2.ClassificationRequest,
+    "Regress": regression_pb2.RegressionRequest,
+}
+
+
+@pytest.mark.parametrize("method", NOT_PREDICT)
+def test_classify_and_regress_are_answered_as_for_any_model_without_their_signatures(prediction, method):
+    for model_spec, code, words in NOT_PREDICT[method]:
+        found, details = refused(getattr(prediction, method), ASKED[method](model_spec=model_spec))
+        assert (found.name, details[: len(words)]) == (code, words)
+
+
+@pytest.mark.parametrize(("request_", "code", "words"), [
+    (tasks(), "INVALID_ARGUMENT", "ModelSpec has no name specified."),
+    (tasks((spec("nobody"), CLASSIFY)), "NOT_FOUND", ""),
+    (tasks((spec(), CLASSIFY)), "FAILED_PRECONDITION", "No classification inputs found in SignatureDef: "),
+    (tasks((spec(), REGRESS)), "INVALID_ARGUMENT", "Expected one output Tensor."),
+    (tasks((spec(), "tensorflow/serving/predict")), "UNIMPLEMENTED", "Unsupported signature method_name: "),
+    (tasks((spec(signature="sing"), CLASSIFY)), "INVALID_ARGUMENT", "Requested signature not found in model graph: "),
+    (tasks((spec(), CLASSIFY), (spec("other"), CLASSIFY)), "FAILED_PRECONDITION", "No classification inputs found"),
+])  # fmt: skip
+def test_several_inferences_at_once_are_answered_as_for_any_model_without_their_signatures(
+    prediction, request_, code, words
+):
+    found, details = refused(prediction.MultiInference, request_)
+    assert (found.name, details[: len(words)]) == (code, words)
+
+
+def test_rest_answers_classify_and_regress_as_grpc_does(rest):
+    for method, words in (("classify", "No classification inputs found"), ("regress", "Expected one output Tensor.")):
+        said = post(rest, {"examples": [{"text": "a"}]}, f"/pause:{method}", 400)["error"]
+        assert said.startswith(words)
+
+
+# the fields that tensors are written in
+
+
+def test_numbers_and_strings_are_in_the_fields_that_clients_read(prediction):
+    outputs = prediction.Predict(request_for(TEXTS)).outputs
+    vectors = outputs["embedding"]
+    assert not vectors.tensor_content and vectors.dtype == tf.float32.as_datatype_enum
+    assert len(vectors.float_val) == np.prod([dim.size for dim in vectors.tensor_shape.dim])
+    assert not outputs["model"].tensor_content and len(outputs["model"].string_val) == len(TEXTS)
+
+
+def test_no_vectors_are_no_numbers(prediction):
+    vectors = prediction.Predict(request_for(np.array([], object))).outputs["embedding"]
+    assert not vectors.tensor_content and not vectors.float_val
+
+
+def test_whoever_asks_the_embedded_server_for_bytes_gets_the_same_vectors(server):
+    with grpc.insecure_channel(server.address) as channel:
+        stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
+        plain, compact = (
+            stub.Predict(request_for(TEXTS), metadata=how).outputs["embedding"] for how in ((), (COMPACT,))
+        )
+    assert compact.tensor_content and not compact.float_val
+    np.testing.assert_array_equal(tf.make_ndarray(compact), tf.make_ndarray(plain))

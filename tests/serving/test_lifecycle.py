@@ -205,9 +205,11 @@ FAULTS = {
 @pytest.fixture(scope="module")
 def living(exports, tmp_path_factory):
     """A server whose versions come and go; each test leaves a good one as the newest."""
-    base = open_base(str(tmp_path_factory.mktemp("living") / "pause"))
+    folder = tmp_path_factory.mktemp("living")
+    base = open_base(str(folder / "pause"))
     base.add(exports[0])
-    with EmbeddedServer(Path(base.path), UNCOMPILED, "--max_num_load_retries=1") as server:
+    flags = ("--max_num_load_retries=1", "--allow_reload_by_grpc", f"--reload_roots={folder}")
+    with EmbeddedServer(Path(base.path), UNCOMPILED, *flags) as server:
         yield server, base
 
 
@@ -330,11 +332,11 @@ def test_a_second_server_on_the_port_is_refused_in_one_line(living):
 
 
 def test_a_configuration_that_arrives_while_serving_adds_labels_and_removes_models(
-    living, stubs, exports, known, fingerprints, tmp_path
+    living, stubs, exports, known, fingerprints
 ):
     server, base = living
     prediction, models = stubs
-    second = open_base(str(tmp_path / "second"))
+    second = open_base(str(Path(base.path).with_name("second")))
     for source in exports[:2]:
         second.add(source)
 

@@ -28,7 +28,7 @@ GROWTH = 32 * MB  # that the server's memory may have after all requests, over w
 @pytest.fixture(scope="module")
 def target(base):
     """A server of its own: what others ask of a shared one would show in its memory."""
-    with EmbeddedServer(base, "--xla_cpu_compilation_enabled=false") as server:
+    with EmbeddedServer(base, "--xla_cpu_compilation_enabled=false", "--allow_reload_by_grpc") as server:
         yield server
 
 
@@ -140,7 +140,12 @@ def wrong_count(random):
 
 @kind("NOT_FOUND")
 def unknown_model(random):
-    return request_for(name=random.choice(["", "Pause", "\0\n", LONG]))
+    return request_for(name=random.choice(["Pause", "\0\n", "../pause", "/etc", LONG]))
+
+
+@kind("INVALID_ARGUMENT")
+def no_model_name(_):
+    return request_for(name="")
 
 
 @kind("NOT_FOUND")
@@ -158,6 +163,13 @@ def unknown_label(random):
 @kind("FAILED_PRECONDITION")
 def unknown_signature(random):
     return request_for(signature_name=random.choice(["sing", "🚀" * 5_000, LONG]))
+
+
+@kind("FAILED_PRECONDITION")
+def private_signature(_):
+    """It takes no inputs, and none are given."""
+    spec = request_for(signature_name="__saved_model_init_op").model_spec
+    return predict_pb2.PredictRequest(model_spec=spec)
 
 
 @kind("INVALID_ARGUMENT")
@@ -200,10 +212,10 @@ def wrong_outputs(random):
 
 def random_bytes(random) -> tuple[bytes, str]:
     """Some happen to be a message, and some of those name a model, which there is not."""
-    empty_spec = b"\x0a\x00"
-    data = random.choice([b"", empty_spec]) + random.randbytes(random.choice([0, 1, 2, 3, 4, 8, 50, 500, 5_000]))
+    some_spec = b"\x0a\x03\x0a\x01x"
+    data = random.choice([b"", some_spec]) + random.randbytes(random.choice([0, 1, 2, 3, 4, 8, 50, 500, 5_000]))
     try:
-        named = predict_pb2.PredictRequest.FromString(data).HasField("model_spec")
+        named = predict_pb2.PredictRequest.FromString(data).model_spec.name
     except DecodeError:
         named = False
     return data, "NOT_FOUND" if named else "INVALID_ARGUMENT"

@@ -81,12 +81,13 @@ def test_the_generated_module_is_made_from_the_proto_file():
 # defaults
 
 
-def test_defaults_are_those_of_tensorflow_serving_but_for_name_batching_and_compilation(base):
+def test_defaults_are_those_of_tensorflow_serving_but_for_host_name_batching_and_compilation(base):
     given = options(base)
-    assert (given.host, given.port, given.rest_port) == ("0.0.0.0", 8500, None)
+    assert (given.host, given.port, given.rest_port) == ("127.0.0.1", 8500, None)
     assert (given.poll_seconds, given.grpc_threads, given.tls) == (1, 4 * CORES, None)
     assert (given.load_retries, given.retry_seconds, given.rest_timeout_seconds) == (5, 60, 30)
     assert (given.batching, given.compile) == (Batching(256, 0.0, 256, CORES), True)
+    assert given.reload_roots is None
     (model,) = given.models.model_config_list.config
     assert (model.name, model.base_path, model.model_platform) == ("pause", str(base), "tensorflow")
 
@@ -133,6 +134,14 @@ def test_a_config_file_names_several_models_with_policies_and_labels(tmp_path, b
     assert list(pause.model_version_policy.specific.versions) == [1]
     assert dict(pause.version_labels) == {"stable": 1}
     assert later.name == "later"
+
+
+def test_a_config_file_is_read_again_where_that_is_asked_for(tmp_path, base):
+    file = models_file(tmp_path, model_config("pause", base))
+    flags = [f"--model_config_file={file}"]
+    assert parse(flags).models_file is None
+    given = parse([*flags, "--model_config_file_poll_wait_seconds=0.5"])
+    assert (given.models_file, given.models_file_seconds) == (file, 0.5)
 
 
 def test_the_older_way_of_naming_the_platform_is_taken(tmp_path, base):
@@ -220,6 +229,7 @@ def test_either_a_base_path_or_a_config_file_is_needed_not_both(tmp_path, base, 
         (["--grpc_max_threads=0"], "at least 1"),
         (["--rest_api_timeout_in_ms=0"], "at least 1"),
         (["--batching_parameters_file=x", "--enable_batching=false"], "contradict"),
+        (["--model_config_file_poll_wait_seconds=1"], "with --model_config_file only"),
     ],
 )
 def test_a_flag_that_cannot_be_is_refused_in_one_line(refused, flags, reason):
@@ -364,6 +374,38 @@ def test_asking_clients_for_certificates_needs_an_authority(tmp_path, refused, c
     file = ssl_file(tmp_path, server_key=str(certificates.server_key), server_cert=str(certificates.server))
     file.write_text(file.read_text() + "\nclient_verify: true")
     assert "client_verify needs custom_ca" in refused("--ssl_config_file", file)
+
+
+# reload by gRPC
+
+
+def test_reload_is_bound_to_the_base_paths_of_the_start_and_to_the_roots_named_beside_them(tmp_path, base):
+    assert options(base, "--allow_reload_by_grpc").reload_roots == (str(base),)
+    file = models_file(tmp_path, model_config("pause", base), model_config("later", "gs://bucket/later"))
+    given = parse([f"--model_config_file={file}", "--allow_reload_by_grpc", "--reload_roots=/models, gs://bucket/more"])
+    assert given.reload_roots == (str(base), "gs://bucket/later", "/models", "gs://bucket/more")
+    assert options(base, "--host=0.0.0.0").reload_roots is None
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "", "nobody.invalid"])
+def test_reload_from_other_machines_needs_certificates_of_clients(tmp_path, base, refused, certificates, host):
+    said = refused("--allow_reload_by_grpc", f"--host={host}")
+    assert "client_verify" in said and "--ssl_config_file" in said and "127.0.0.1" in said
+    fields = {"server_key": str(certificates.server_key), "server_cert": str(certificates.server)}
+    encrypted = ssl_file(tmp_path, **fields, custom_ca=str(certificates.authority))
+    flags = ("--allow_reload_by_grpc", f"--host={host}", "--ssl_config_file", encrypted)
+    assert "client_verify" in refused(*flags)  # encrypted is not enough: whoever comes is let in
+    encrypted.write_text(encrypted.read_text() + "\nclient_verify: true")
+    assert options(base, *flags).reload_roots == (str(base),)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.1.2.3", "::1", "localhost"])
+def test_reload_from_this_machine_needs_no_certificate(base, host):
+    assert options(base, "--allow_reload_by_grpc", f"--host={host}").reload_roots == (str(base),)
+
+
+def test_roots_without_reload_are_a_mistake(refused):
+    assert "--allow_reload_by_grpc" in refused("--reload_roots=/models")
 
 
 # metrics

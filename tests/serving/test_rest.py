@@ -15,6 +15,7 @@ from tensorflow.core.protobuf import meta_graph_pb2
 from tensorflow_serving.apis import get_model_metadata_pb2, predict_pb2
 
 from serving.server import rest
+from serving.server.inference import ExampleInference
 from serving.server.metrics import Metrics
 from serving.server.status import Failure
 
@@ -52,7 +53,8 @@ class Predictor:
     was_cancelled: bool = False
     asked: list[predict_pb2.PredictRequest] = field(default_factory=list)
 
-    async def predict(self, request):
+    async def predict(self, request, compact):
+        assert compact  # what is read again at once is not written number by number
         self.asked.append(request)
         if self.error:
             raise self.error
@@ -77,7 +79,8 @@ class Predictor:
             raise Failure(StatusCode.NOT_FOUND, f"model {request.model_spec.name!r} is not known")
         assert list(request.metadata_field) == ["signature_def"]
         text = {"text": meta_graph_pb2.TensorInfo(dtype=types_pb2.DT_STRING, name="text:0")}
-        one = meta_graph_pb2.SignatureDef(inputs=text, method_name="tensorflow/serving/predict")
+        vector = {"vector": meta_graph_pb2.TensorInfo(dtype=types_pb2.DT_FLOAT, name="vector:0")}
+        one = meta_graph_pb2.SignatureDef(inputs=text, outputs=vector, method_name="tensorflow/serving/predict")
         known = get_model_metadata_pb2.SignatureDefMap(signature_def={"serving_default": one, "contract": one})
         response = get_model_metadata_pb2.GetModelMetadataResponse()
         response.model_spec.name, response.model_spec.version.value = "pause", 3
@@ -102,9 +105,15 @@ def metrics():
     return metrics
 
 
+def app_of(models, predictor, metrics, metrics_path, timeout_seconds):
+    return rest.create_app(
+        models, predictor, ExampleInference(predictor, False), metrics, metrics_path, timeout_seconds
+    )
+
+
 @pytest.fixture
 def client(models, predictor, metrics):
-    return TestClient(rest.create_app(models, predictor, metrics, PAGE, timeout_seconds=30))
+    return TestClient(app_of(models, predictor, metrics, PAGE, 30))
 
 
 def error(response, status):
@@ -223,7 +232,7 @@ def test_what_nobody_foresaw_is_logged_and_kept_from_the_client(client, predicto
 
 def test_a_request_that_takes_too_long_is_given_up(models, predictor, metrics):
     predictor.hangs = True
-    client = TestClient(rest.create_app(models, predictor, metrics, None, timeout_seconds=0.05))
+    client = TestClient(app_of(models, predictor, metrics, None, 0.05))
     assert "0.05 seconds" in error(client.post(PREDICT, json={"instances": ["a"]}), 504)
     assert predictor.was_cancelled
     assert b'request_count{model_name="pause",status="DEADLINE_EXCEEDED"} 1.0' in metrics.exposition()
@@ -260,7 +269,7 @@ def test_a_body_without_end_is_dropped_as_it_comes_and_read_only_so_far(models, 
     async def send(message):
         sent.append(message)
 
-    app = rest.create_app(models, predictor, metrics, None, timeout_seconds=30)
+    app = app_of(models, predictor, metrics, None, 30)
     path = {"path": PREDICT, "raw_path": PREDICT.encode(), "query_string": b""}
     tracemalloc.start()
     try:
@@ -278,10 +287,14 @@ def test_a_body_without_end_is_dropped_as_it_comes_and_read_only_so_far(models, 
 
 @pytest.mark.parametrize("method", ["classify", "regress"])
 def test_a_model_that_only_predicts_says_so(client, predictor, method):
-    path = f"/v1/models/pause:{method}"
-    said = error(client.post(path, json={"examples": [{"text": "a"}]}), 400)
-    assert f"tensorflow/serving/{method}" in said
-    assert "tensorflow/serving/predict" in said
+    path, examples = f"/v1/models/pause:{method}", {"examples": [{"text": "a"}]}
+    kind = {"classify": "classification", "regress": "regression"}[method]
+    assert error(client.post(path, json=examples), 400).startswith(f"No {kind} inputs found in SignatureDef: ")
+    checked = ExampleInference(predictor, check_method_name=True)
+    strict = TestClient(rest.create_app(Models(), predictor, checked, Metrics(), None, timeout_seconds=30))
+    assert error(strict.post(path, json=examples), 400) == (
+        f"Expected {kind} signature method_name to be tensorflow/serving/{method}. Was: tensorflow/serving/predict"
+    )
     assert "examples" in error(client.post(path, json={"instances": ["a"]}), 400)
     assert "not JSON" in error(client.post(path, content=b"{"), 400)
     error(client.post(f"/v1/models/other:{method}", json={"examples": [{}]}), 404)
@@ -378,7 +391,7 @@ def test_the_page_of_metrics_is_plain_text_where_it_is_wanted(client, models, pr
     answer = client.get(PAGE)
     assert (answer.status_code, answer.content) == (200, metrics.exposition())
     assert answer.headers["content-type"].startswith("text/plain")
-    without = TestClient(rest.create_app(models, predictor, metrics, None, timeout_seconds=30))
+    without = TestClient(app_of(models, predictor, metrics, None, 30))
     assert PAGE in error(without.get(PAGE), 404)
 
 

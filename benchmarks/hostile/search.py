@@ -8,7 +8,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hostile_requests import Hostile, hostile_requests
+from benchmarks.hostile.search_requests import Hostile, hostile_requests
 
 SECONDS = 30.0
 # What the service calls a part of it that is away; nothing else may be a 5xx.
