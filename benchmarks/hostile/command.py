@@ -61,7 +61,8 @@ def free_port() -> int:
 
 def _search(service: Service, count: int, seed: int) -> dict:
     port, pid = service.address[1], service.pid
-    reports, memory = [], []
+    reports: list[search.Report] = []
+    memory: list[int] = []
     for part, of_it in enumerate((count // 5, count - count // 5)):
         seeds = [seed + THREADS * part + number for number in range(THREADS)]
         with ThreadPoolExecutor(THREADS) as pool:
@@ -69,7 +70,7 @@ def _search(service: Service, count: int, seed: int) -> dict:
         memory.append(search.resident_bytes(pid))
     faults = [fault for report in reports for fault in report.faults]
     answers = sum((report.statuses for report in reports), Counter[int]())
-    sent = sum(sum(report.kinds.values()) for report in reports)
+    sent = sum(report.kinds.total() for report in reports)
     return _row(sent, faults, memory, answers, service.alive())
 
 
