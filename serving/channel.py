@@ -25,11 +25,12 @@ CONTENT = (grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.OUT_OF_RANGE, grpc.
 TOO_LARGE = re.compile("larger than max|exceeds maximum size")
 # Certificates that do not fit have the code of a server that is down, but no waiting mends them.
 TLS_FAULT = re.compile("SSL_ERROR_SSL|security handshaker")
-# Request metadata that asks the embedded server for vectors as bytes, not number by number. TensorFlow Serving has no
-# such choice, and passes over it.
-COMPACT = ("pause-tensors", "content")
+# Asks the embedded server for vectors as bytes, not number by number; TensorFlow Serving has no such choice. As the
+# beginning of the user agent, which goes with every request anyway: a header of its own takes 40 us a request.
+COMPACT = "pause-client/tensor-content"
 FIRST_WAIT, LONGEST_WAIT = 0.1, 5.0  # seconds
 OPTIONS = [
+    ("grpc.primary_user_agent", COMPACT),
     # Vectors of a large request may outgrow the 4 MB that a client accepts by default.
     ("grpc.max_receive_message_length", -1),
     ("grpc.max_send_message_length", -1),
@@ -122,8 +123,7 @@ class Endpoint:
                 raise Abandoned
             left = began + self._deadline - time.monotonic()
             try:
-                timeout = max(0.001, min(self._timeout, left))
-                response = self._calls[number](request, timeout=timeout, metadata=(COMPACT,))
+                response = self._calls[number](request, timeout=max(0.001, min(self._timeout, left)))
             except grpc.RpcError as error:
                 reason = self._passing_reason(number, error)
             else:

@@ -91,7 +91,7 @@ class _Call:
         try:
             request = self._parse(data)
             model = request.model_spec.name if "model_spec" in self._asked.DESCRIPTOR.fields_by_name else ""
-            answer = self._answer(request, COMPACT in (context.invocation_metadata() or ()))
+            answer = self._answer(request, _asks_for_bytes(context))
             response: bytes = (answer if isinstance(answer, Message) else await answer).SerializeToString()
             code = grpc.StatusCode.OK
             return response
@@ -112,6 +112,12 @@ class _Call:
         except DecodeError as error:
             name = self._asked.DESCRIPTOR.full_name
             raise Failure(grpc.StatusCode.INVALID_ARGUMENT, f"the request is no {name}: {error}") from error
+
+
+def _asks_for_bytes(context: aio.ServicerContext[bytes, bytes]) -> bool:
+    return any(
+        key == "user-agent" and str(value).startswith(COMPACT) for key, value in context.invocation_metadata() or ()
+    )
 
 
 def model_status(

@@ -29,6 +29,7 @@ from tensorflow_serving.apis import (
 
 from model.contract import Contract
 from serving.channel import COMPACT
+from serving.client import EmbeddingClient, predict_request
 
 TEXTS = ["bank loans", "", "beer ale lager hops malt " * 9, "car 🚗 engine", "bank"]
 REMOTE = os.environ.get("TF_SERVING_ADDRESS")
@@ -370,10 +371,18 @@ def test_no_vectors_are_no_numbers(prediction):
 
 
 def test_whoever_asks_the_embedded_server_for_bytes_gets_the_same_vectors(server):
-    with grpc.insecure_channel(server.address) as channel:
-        stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
-        plain, compact = (
-            stub.Predict(request_for(TEXTS), metadata=how).outputs["embedding"] for how in ((), (COMPACT,))
-        )
+    answers = []
+    for options in ([], [("grpc.primary_user_agent", COMPACT)]):
+        with grpc.insecure_channel(server.address, options) as channel:
+            answers.append(prediction_service_pb2_grpc.PredictionServiceStub(channel).Predict(request_for(TEXTS)))
+    plain, compact = (answer.outputs["embedding"] for answer in answers)
     assert compact.tensor_content and not compact.float_val
     np.testing.assert_array_equal(tf.make_ndarray(compact), tf.make_ndarray(plain))
+
+
+def test_our_own_client_asks_for_bytes_and_reads_either_form(server, prediction):
+    with EmbeddingClient([server.address]) as client:
+        vectors, _ = client.embed(TEXTS)
+        answer = client._endpoint.predict(predict_request("pause", "serving_default", [b"bank"]))
+    assert answer.outputs["embedding"].tensor_content
+    assert np.abs(vectors - embed(prediction, TEXTS)).max() < 1e-5
