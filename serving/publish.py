@@ -44,8 +44,7 @@ def rollback(base: Base) -> tuple[list[int], int]:
 
 
 def _prove(directory: Path) -> None:
-    import model.runtime  # noqa: F401  (TensorFlow is imported only once there is something to load)
-    from serving.server.loaded import prove
+    from serving.server.proof import prove
 
     prove(directory)
 

@@ -20,6 +20,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from model.errors import InputError
 from serving.server.batching import Batcher
 from serving.server.files import CORES, Batching
+from serving.server.loading import Loading
 from serving.server.metrics import Metrics
 from serving.server.models import Models
 from serving.server.options import Options
@@ -27,7 +28,6 @@ from serving.server.ports import listen
 from serving.server.predict import Predictor
 from serving.server.rest import create_app
 from serving.server.rpc import MODEL, PREDICTION, create_server
-from serving.server.versions import Loading
 
 DRAIN_SECONDS = 30
 HEALTH_SECONDS = 0.5
