@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import time
 from collections.abc import Collection, Mapping, Sequence
 
@@ -44,7 +45,8 @@ def _held(states: Mapping[int, str]) -> set[int]:
 
 def version_states(channel: grpc.Channel, address: str, model: str) -> dict[int, str]:
     """The state of each version that a server knows, by TensorFlow Serving's words for it."""
-    # Imports TensorFlow, which the withdrawal itself must not wait for.
+    # TensorFlow comes with them, which the withdrawal itself must not wait for, and without its chatter.
+    importlib.import_module("model.runtime")
     from tensorflow_serving.apis import get_model_status_pb2, model_pb2, model_service_pb2_grpc
 
     request = get_model_status_pb2.GetModelStatusRequest(model_spec=model_pb2.ModelSpec(name=model))
