@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import compare, encode, index, loop, reproduce, search, serving, stream, train
+from benchmarks import compare, encode, index, loop, reproduce, rollback, search, serving, stream, train
 from benchmarks.data import DEFAULT, write_result
 from benchmarks.hostile import command as hostile
 from model.command import Parser, answer
@@ -20,6 +20,7 @@ BENCHMARKS: dict[str, Callable[..., dict]] = {
     "index": index.run,
     "loop": loop.run,
     "reproduce": reproduce.run,
+    "rollback": rollback.run,
     "search": search.run,
     "serving": serving.run,
     "stream": stream.run,
@@ -61,6 +62,8 @@ def _parser() -> Parser:
     one = names.add_parser("loop", parents=[common], help="from answers on shown lists to a better model")
     one.add_argument("--lists", type=_count, default=loop.LISTS, help="(default: %(default)s)")
     names.add_parser("reproduce", parents=[common], help="the paper's tables and the company figures")
+    one = names.add_parser("rollback", parents=[common], help="versions withdrawn while they load, under constant load")
+    one.add_argument("--rounds", type=_count, default=rollback.ROUNDS, help="(default: %(default)s)")
     one = names.add_parser("search", parents=[common], help="the search service against the stores' own answers")
     one.add_argument("--questions", type=_count, default=search.QUESTIONS, help="(default: %(default)s)")
     one.add_argument("--minutes", type=float, default=search.MINUTES, help="of many people (default: %(default)s)")

@@ -7,13 +7,16 @@ import logging
 import signal
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from tqdm import tqdm
 
 from model.command import Parser, answer
+from model.contract import MODEL_NAME
 from model.errors import ExportError, InputError
 from serving.storage import FACTS_FILE, SAVED_MODEL, Base, Local, StorageError, contents, open_base
+from serving.withdrawal import wait_until_gone
 
 KEEP = 3
 
@@ -44,8 +47,7 @@ def rollback(base: Base) -> tuple[list[int], int]:
 
 
 def _prove(directory: Path) -> None:
-    import model.runtime  # noqa: F401  (TensorFlow is imported only once there is something to load)
-    from serving.server.loaded import prove
+    from serving.server.proof import prove
 
     prove(directory)
 
@@ -82,17 +84,19 @@ def _publish(spec: str, to: str, keep: int) -> None:
         raise StorageError(f"version {number} is published, but older ones could not be removed: {error}") from error
 
 
-def _rollback(to: str) -> None:
+def _rollback(to: str, servers: Sequence[str], model: str) -> None:
     base = open_base(to)
     withdrawn, newest = rollback(base)
     gone = " and ".join(str(version) for version in withdrawn)
-    print(f"withdrew {gone}; the newest version is now {base.location(newest)}")
+    print(f"withdrew {gone}; the newest version is now {base.location(newest)}", flush=True)
+    if servers:
+        wait_until_gone(servers, model, withdrawn)
 
 
 def _work(arguments: argparse.Namespace) -> None:
     try:
         if arguments.rollback:
-            _rollback(arguments.to)
+            _rollback(arguments.to, arguments.serving, arguments.model_name)
         else:
             _publish(arguments.source, arguments.to, arguments.keep or KEEP)
     except OSError as error:
@@ -123,10 +127,20 @@ def main(argv: list[str] | None = None) -> int:
         "--keep", type=_at_least_one, metavar="N", help=f"versions to leave there, the new one included ({KEEP})"
     )
     parser.add_argument("--rollback", action="store_true", help="withdraw the newest version")
+    parser.add_argument(
+        "--serving",
+        type=lambda text: text.split(","),
+        default=[],
+        metavar="HOST:PORT,...",
+        help="with --rollback: servers to wait for, until none of them answers by what was withdrawn",
+    )
+    parser.add_argument("--model_name", default=MODEL_NAME, help="what they call the model (default: %(default)s)")
     arguments = parser.parse_args(argv)
     logging.getLogger("apache_beam").setLevel(logging.ERROR)  # its retries; what comes of them is told once
     if arguments.rollback == bool(arguments.source) or (arguments.rollback and arguments.keep):
         parser.error("give either --from, with or without --keep, or --rollback")
+    if arguments.serving and not arguments.rollback:
+        parser.error("--serving goes with --rollback")
     try:
         return answer(lambda: _work(arguments))
     except KeyboardInterrupt:

@@ -7,9 +7,9 @@ import logging
 import sys
 
 from model.command import answer
-from serving.server.files import CORES
 from serving.server.options import Options, parse
 from serving.server.ports import listen
+from serving.server.threads import one_core_a_run
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -19,12 +19,7 @@ def main(argv: list[str] | None = None) -> int:
 def _serve(options: Options) -> None:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname).1s %(message)s", stream=sys.stderr)
     _check_ports(options)
-    # TensorFlow is imported only once the flags are known to be good.
-    from model.runtime import tensorflow as tf
-
-    # Every worker thread has a core to itself: runs side by side encode a third more than one run on all cores.
-    tf.config.threading.set_intra_op_parallelism_threads(1)
-    tf.config.threading.set_inter_op_parallelism_threads(CORES)
+    one_core_a_run()  # TensorFlow is imported only once the flags are known to be good
     from serving.server.serve import serve
 
     asyncio.run(serve(options))

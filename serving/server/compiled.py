@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model.runtime import tensorflow as tf
+from serving.server.program import Program, compilable
 
 ASKED_OFTEN = 16  # runs of one shape; compiling takes as long as some fifty of them
 AGREEMENT = 1e-4  # the largest difference of a component between compiled and plain
@@ -23,11 +24,18 @@ log = logging.getLogger(__name__)
 class CompiledVectors:
     """Padded token ids [n, t] -> unit vectors [n, d]; by plain TensorFlow until the shape is compiled."""
 
-    def __init__(self, plain: Callable[..., Any], enabled: bool, some_token: int):
+    def __init__(self, plain: Callable[..., Any], enabled: bool, some_token: int, like: CompiledVectors | None = None):
+        """`like` are those of another version: where the graph is the same, what they have compiled is used."""
         self._plain = plain
         self._some_token = some_token
         self._enabled = enabled
-        self._compiled = _to_compile(plain) if enabled else plain
+        self._program: Program | None = None
+        self._compiled = plain
+        self._inherited: frozenset[tuple[int, ...]] = frozenset()
+        if enabled:
+            self._program, self._compiled = compilable(plain, like._program if like else None)
+            if like and self._program is like._program:
+                self._inherited = frozenset(like._ready)
         self._ready: set[tuple[int, ...]] = set()
         self._asked: Counter[tuple[int, ...]] = Counter()
         self._lock = threading.Lock()
@@ -44,13 +52,21 @@ class CompiledVectors:
                 self._background.submit(self._compile, token_ids.shape)
         return self._run(self._plain, token_ids)
 
-    def prepare(self, shapes: Sequence[tuple[int, ...]], threads: int) -> None:
-        """Compiles these shapes, or runs them once where nothing is compiled; returns when all are ready."""
-        with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(self._compile if self._enabled else self._run_once, shapes))
+    def prepare(
+        self, shapes: Iterable[tuple[int, ...]], threads: int, check: Callable[[], None] = lambda: None
+    ) -> None:
+        """Compiles these shapes and those inherited, or runs them once where nothing is compiled; returns when all are
+        ready. Whatever `check` raises before one of them ends it."""
 
-    def _run_once(self, shape: tuple[int, ...]) -> None:
-        self._run(self._plain, np.full(shape, self._some_token, np.int32))
+        def one(shape: tuple[int, ...]) -> None:
+            check()
+            if self._enabled:
+                self._compile(shape)
+            else:
+                self._run(self._plain, np.full(shape, self._some_token, np.int32))
+
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(one, sorted(self._inherited.union(shapes))))
 
     def close(self) -> None:
         self._background.shutdown(wait=False, cancel_futures=True)
@@ -71,12 +87,3 @@ class CompiledVectors:
     def _run(function: Callable[..., Any], token_ids: NDArray[np.int32]) -> NDArray[np.float32]:
         vectors: NDArray[np.float32] = function(tf.constant(token_ids)).numpy()
         return vectors
-
-
-def _to_compile(plain: Callable[..., Any]) -> Callable[..., Any]:
-    """One graph for all shapes, traced at once: TensorFlow takes the first calls of one version after the other for a
-    function that is traced too often, and warns."""
-    signature = [tf.TensorSpec([None, None], tf.int32)]
-    traced = tf.function(lambda token_ids: plain(token_ids), input_signature=signature, jit_compile=True)
-    concrete: Callable[..., Any] = traced.get_concrete_function()
-    return concrete

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,17 @@ TOKENIZED_BYTES = 2**20  # of texts at a time
 class LoadedModel:
     """Texts -> token ids -> unit vectors, in the two steps that a batching server takes."""
 
-    def __init__(self, directory: Path, compile: bool = False, max_texts: int = 256, threads: int = 1):
+    def __init__(
+        self,
+        directory: Path,
+        compile: bool = False,
+        max_texts: int = 256,
+        threads: int = 1,
+        like: LoadedModel | None = None,
+        check: Callable[[], None] = lambda: None,
+    ):
+        """`like` is a version whose compiled graphs may do for this one; `check` is called between the steps, and ends
+        the load with what it raises."""
         self.contract, precision, golden_texts, golden_vectors = _facts(directory)
         self.max_texts = max_texts
         self._module = _load(directory)
@@ -39,9 +49,12 @@ class LoadedModel:
         self.pad_id = int(self._module.tokens(tf.constant([""]))["pad"])
         # XLA multiplies bfloat16 as float32, and slower than TensorFlow itself multiplies either.
         compile = compile and precision == FLOAT32
-        self.vectors = CompiledVectors(self._module.vectors, compile, some_token=self.pad_id + 1)
+        check()
+        former = like.vectors if like else None
+        self.vectors: CompiledVectors = CompiledVectors(self._module.vectors, compile, self.pad_id + 1, former)
         self._prove(golden_texts, golden_vectors)
-        self._warm_up(directory / EXTRA / WARM_UP, threads)
+        check()
+        self._warm_up(directory / EXTRA / WARM_UP, threads, check)
 
     @property
     def fingerprint(self) -> str:
@@ -100,14 +113,14 @@ class LoadedModel:
             if fault:
                 raise ExportError(f"the golden vectors are not reproduced: {fault}")
 
-    def _warm_up(self, path: Path, threads: int) -> None:
+    def _warm_up(self, path: Path, threads: int, check: Callable[[], None]) -> None:
         """Compiles the shapes of the model's own warm-up requests, and runs each once, before anybody waits for it."""
         try:
             requests = list(_warm_up_texts(path))
         except (tf.errors.OpError, DecodeError) as error:
             raise ExportError(f"its warm-up requests cannot be read: {_first_line(error)}") from error
         shapes = {token_ids.shape for texts in requests for _, token_ids in self._runs(texts)}
-        self.vectors.prepare(sorted(shapes), threads)
+        self.vectors.prepare(shapes, threads, check)
 
 
 def _parts(texts: Sequence[bytes]) -> Iterator[list[bytes]]:

@@ -14,9 +14,11 @@ from tensorflow_serving.config import model_server_config_pb2
 from model.errors import InputError
 from serving.server.files import check_models
 from serving.server.loaded import LoadedModel
+from serving.server.loading import Loading
 from serving.server.metrics import Metrics
 from serving.server.status import Failure
-from serving.server.versions import Loading, Versions, VersionStatus
+from serving.server.version import VersionStatus
+from serving.server.versions import Versions
 
 log = logging.getLogger(__name__)
 
@@ -50,6 +52,8 @@ class Models:
 
     def stop(self) -> None:
         self._stopped.set()
+        for model in self._models.values():
+            model.give_up_loading()
         if self._poller.is_alive():
             self._poller.join()
         for model in self._models.values():

@@ -22,6 +22,7 @@ from serving.server.batching import Batcher
 from serving.server.config_file import follow
 from serving.server.files import CORES, Batching
 from serving.server.inference import ExampleInference
+from serving.server.loading import Loading
 from serving.server.metrics import Metrics
 from serving.server.models import Models
 from serving.server.options import Options
@@ -30,7 +31,6 @@ from serving.server.predict import Predictor
 from serving.server.reload import Reload
 from serving.server.rest import create_app
 from serving.server.rpc import MODEL, PREDICTION, create_server
-from serving.server.versions import Loading
 
 DRAIN_SECONDS = 30
 HEALTH_SECONDS = 0.5

@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import grpc
@@ -16,52 +15,14 @@ from tensorflow_serving.config import model_server_config_pb2
 
 from model.errors import ExportError
 from serving.server.loaded import LoadedModel
+from serving.server.loading import Dropped, Loader, Loading
 from serving.server.metrics import Metrics
 from serving.server.names import folder_of
 from serving.server.status import Failure
+from serving.server.version import OK, Version, VersionStatus
 from serving.storage import File, StorageError, open_base
 
-OK = grpc.StatusCode.OK
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class VersionStatus:
-    version: int
-    state: str  # START, LOADING, AVAILABLE, UNLOADING, END
-    code: grpc.StatusCode = OK
-    message: str = ""
-
-
-@dataclass(frozen=True)
-class Loading:
-    """How versions are loaded; all times in seconds."""
-
-    compile: bool
-    max_texts: int
-    threads: int
-    retries: int
-    retry_seconds: float
-
-
-class Version:
-    """One numbered directory and what became of it."""
-
-    def __init__(self, number: int):
-        self.status = VersionStatus(number, "START")
-        self.model: LoadedModel | None = None
-        self.leases = 0
-        self.attempts = 0
-        self.failed_at = 0.0
-        self.failed_files: dict[str, File] = {}  # a version that was repaired has others
-
-    @property
-    def available(self) -> bool:
-        return self.status.state == "AVAILABLE"
-
-    @property
-    def failed(self) -> bool:
-        return self.status.code is not OK
 
 
 class Versions:
@@ -72,6 +33,7 @@ class Versions:
         self._base = open_base(config.base_path)
         self._loading, self._metrics = loading, metrics
         self._copies = folder_of(config.name, scratch)
+        self._loader = Loader(self._base, loading, self._copies)
         self._versions: dict[int, Version] = {}
         self.trouble = ""  # why the base path could not be looked through the last time
         self._lock = threading.Lock()
@@ -122,25 +84,40 @@ class Versions:
 
     def refresh(self) -> None:
         """Loads what should be served and is not, then lets go of what it replaces; StorageError changes nothing."""
-        found = self._base.versions()
-        if not found:
-            raise StorageError("it holds no version")
+        while True:
+            found = self._base.versions()
+            if not found:
+                raise StorageError("it holds no version")
+            chosen, loaded = self._choose_and_load(found)
+            # What was withdrawn in the moment it went live must not end the one it was to replace.
+            if not loaded or set(chosen) <= set(self._base.versions()):
+                break
+        if chosen:
+            self._retire(keep=chosen)
+        self._forget(found)
+
+    def give_up_loading(self) -> None:
+        """For a server that ends: `refresh` comes back soon, and loads nothing any more."""
+        self._loader.give_up()
+
+    def close(self) -> None:
+        self._retire(keep=[])
+
+    def _choose_and_load(self, found: list[int]) -> tuple[list[int], bool]:
+        """The versions to serve, all of them available, and whether one had to be loaded for it."""
         wanted, most = self._policy(found)
         chosen: list[int] = []
+        loaded = False
         for number in sorted(wanted, reverse=True):
             if len(chosen) == most:
                 break
             version = self._known(number)
             if not version.available and self._due(version):
                 self._load(version)
+                loaded = True
             if version.available:
                 chosen.append(number)
-        if chosen:
-            self._retire(keep=chosen)
-        self._forget(found)
-
-    def close(self) -> None:
-        self._retire(keep=[])
+        return chosen, loaded
 
     def _policy(self, found: list[int]) -> tuple[list[int], int]:
         """The versions that may be served, and how many of them, counted from the newest that is good."""
@@ -173,12 +150,11 @@ class Versions:
         number = version.status.version
         files = self._base.files(number)
         self._set(version, "LOADING")
-        # While nothing is served all cores may compile; beside a live version one alone does.
-        threads = 1 if self.ready else self._loading.threads
         began = time.monotonic()
         try:
-            directory = self._base.fetch(number, self._copies / str(number))
-            model = LoadedModel(directory, self._loading.compile, self._loading.max_texts, threads)
+            model = self._loader.load(number, files, self._live())
+        except Dropped as reason:
+            self._drop(version, str(reason))
         except ExportError as error:
             self._fail(version, files, grpc.StatusCode.FAILED_PRECONDITION, str(error))
         except Exception as error:  # a version that cannot be loaded, for whatever reason, must not stop the server
@@ -188,6 +164,20 @@ class Versions:
             self._set(version, "AVAILABLE")
             taken = time.monotonic() - began
             log.info("%s version %d (%s) is served after %.1f s", self.config.name, number, model.fingerprint, taken)
+
+    def _live(self) -> LoadedModel | None:
+        with self._lock:
+            live = [number for number, version in self._versions.items() if version.available]
+            return self._versions[max(live)].model if live else None
+
+    def _drop(self, version: Version, reason: str) -> None:
+        """As if it had never been seen: it is new where it comes again."""
+        number = version.status.version
+        with self._lock:
+            self._set(version, "END")
+            self._remove(number)
+        self._drop_copy(number)
+        log.info("%s version %d is not loaded after all: %s", self.config.name, number, reason)
 
     def _fail(self, version: Version, files: dict[str, File], code: grpc.StatusCode, message: str) -> None:
         version.attempts += 1
@@ -219,8 +209,11 @@ class Versions:
         with self._lock:
             for number, version in list(self._versions.items()):
                 if number not in found and version.status.state == "END":
-                    del self._versions[number]
-                    self._metrics.forget(self.config.name, number)
+                    self._remove(number)
+
+    def _remove(self, number: int) -> None:
+        del self._versions[number]
+        self._metrics.forget(self.config.name, number)
 
     def _drop_copy(self, number: int) -> None:
         shutil.rmtree(self._copies / str(number), ignore_errors=True)

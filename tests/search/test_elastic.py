@@ -122,7 +122,7 @@ def test_a_server_that_goes_and_comes_is_told_soon_and_found_again(client, elast
 
 
 def test_services_over_one_index_share_a_secret_and_take_answers_to_each_others_lists(market, embedder):
-    one, other = (TestClient(create_app(market, embedder, Settings(rate=0))) for _ in range(2))
+    one, other = (TestClient(create_app(market, embedder, Settings(rate=0)), "http://localhost") for _ in range(2))
     assert other.post("/v1/feedback", json=given(one)).status_code == 204
     forged = other.post("/v1/feedback", json=given(one, shown="x"))
     assert (forged.status_code, forged.json()["error"]["code"]) == (422, "not_shown")
@@ -143,8 +143,12 @@ def test_services_that_start_together_share_a_secret_too(elasticsearch_server):
 
 def test_a_secret_that_is_given_is_not_kept_in_the_server(market, embedder, tmp_path):
     (tmp_path / "secret").write_bytes(b"s" * 32)
-    shown = given(TestClient(create_app(market, embedder, Settings(rate=0, secret_file=str(tmp_path / "secret")))))
-    other = TestClient(create_app(market, embedder, Settings(rate=0)))
+    shown = given(
+        TestClient(
+            create_app(market, embedder, Settings(rate=0, secret_file=str(tmp_path / "secret"))), "http://localhost"
+        )
+    )
+    other = TestClient(create_app(market, embedder, Settings(rate=0)), "http://localhost")
     assert other.post("/v1/feedback", json=shown).status_code == 422
 
 

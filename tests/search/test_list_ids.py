@@ -89,7 +89,9 @@ def test_a_list_of_another_installation_takes_no_answer_and_one_of_a_replica_doe
         (tmp_path / name).write_bytes(name.encode() * 10)
 
     def service(name):
-        return TestClient(create_app(index, embedder, Settings(rate=0, secret_file=str(tmp_path / name))))
+        return TestClient(
+            create_app(index, embedder, Settings(rate=0, secret_file=str(tmp_path / name))), "http://localhost"
+        )
 
     body = given(service("ours"))
     assert refused(service("theirs"), body) == "not_shown"

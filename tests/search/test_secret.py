@@ -23,7 +23,7 @@ MAKE = "import sys; from search.secret import installation_secret as s; print(s(
 
 
 def who(index, embedder, address: str) -> str:
-    client = TestClient(create_app(index, embedder, Settings(rate=0)), client=(address, 1))
+    client = TestClient(create_app(index, embedder, Settings(rate=0)), "http://localhost", client=(address, 1))
     assert client.post("/v1/feedback", json=given(client)).status_code == 204
     *_, last = (record for record in open_feedback(index.url).scan() if isinstance(record, Answer))
     return last.who

@@ -1,7 +1,9 @@
 """One version in memory, and its compiled graphs."""
 
+import gc
 import json
 import shutil
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -283,3 +285,46 @@ def test_one_version_after_the_other_is_compiled_without_a_warning(open_vectors,
     for _ in range(8):
         open_vectors(lambda ids: tf.cast(ids, tf.float32)).prepare([(1, 2)], threads=1)
     assert caplog.messages == []
+
+
+# versions of one architecture
+
+
+def test_a_version_of_the_same_architecture_uses_what_the_one_before_has_compiled(compiled_model, exports):
+    other = LoadedModel(exports[1], compile=True, like=compiled_model)
+    assert other.vectors._program is compiled_model.vectors._program
+    assert other.vectors._ready >= compiled_model.vectors._ready != set()
+    plain = LoadedModel(exports[1])
+    for texts in (TEXTS[:1] * 8, TEXTS):
+        assert np.abs(other.encode(texts) - plain.encode(texts)).max() < 1e-5  # by weights of its own
+        assert np.abs(other.encode(texts) - compiled_model.encode(texts)).max() > 1e-2
+    other.close()
+
+
+def test_a_shape_that_traffic_had_compiled_is_compiled_for_the_next_version_too(open_vectors, plain_model):
+    first = open_vectors(plain_model._module.vectors)
+    first.prepare([(3, 7)], threads=1)
+    second = CompiledVectors(plain_model._module.vectors, True, some_token=1, like=first)
+    second.prepare([(1, 2)], threads=1)
+    assert second._ready == {(3, 7), (1, 2)}
+    second.close()
+
+
+def test_a_version_of_another_architecture_is_compiled_for_itself(open_vectors, plain_model):
+    first = open_vectors(plain_model._module.vectors)
+    first.prepare([(3, 7)], threads=1)
+    second = CompiledVectors(lambda ids: tf.cast(ids, tf.float32), True, some_token=1, like=first)
+    second.prepare([(1, 2)], threads=1)
+    assert second._ready == {(1, 2)} and second(np.ones((1, 2), np.int32)).tolist() == [[1.0, 1.0]]
+    second.close()
+
+
+def test_the_weights_of_a_version_go_with_it_though_its_programs_stay(exports):
+    first = LoadedModel(exports[0], compile=True)
+    weights = weakref.ref(first._module.vectors.concrete_functions[0].variables[0])
+    second = LoadedModel(exports[1], compile=True, like=first)
+    first.close()
+    del first
+    gc.collect()
+    assert weights() is None and second.vectors._ready
+    second.close()

@@ -16,11 +16,13 @@ from tensorflow_serving.config import model_server_config_pb2
 
 from model.errors import InputError
 from serving.publish import rollback
+from serving.server import loading as loading_module
 from serving.server import versions as versions_module
+from serving.server.loading import Loading
 from serving.server.metrics import Metrics
 from serving.server.models import Models
 from serving.server.status import Failure
-from serving.server.versions import Loading, Versions
+from serving.server.versions import Versions
 from serving.storage import open_base
 
 FACTS = "assets.extra/pause.json"
@@ -264,13 +266,13 @@ def test_a_version_that_fails_never_replaces_a_good_one_and_takes_over_when_repa
 def attempts(monkeypatch) -> list[str]:
     """The versions that were tried to load, in order."""
     tried = []
-    load = versions_module.LoadedModel
+    load = loading_module.LoadedModel
 
     def note(directory, *arguments):
         tried.append(directory.name)
         return load(directory, *arguments)
 
-    monkeypatch.setattr(versions_module, "LoadedModel", note)
+    monkeypatch.setattr(loading_module, "LoadedModel", note)
     return tried
 
 
