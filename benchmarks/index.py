@@ -76,8 +76,9 @@ def to_documents(companies: Sequence[dict], vectors: np.ndarray, model: str = MO
     return documents
 
 
-def encoded(texts: list[str], file: Path = FOLDER / "vectors.npy") -> np.ndarray:
+def encoded(texts: list[str], file: Path | None = None) -> np.ndarray:
     """float32 [n, d] by the exported base encoder, kept for the next time."""
+    file = file or FOLDER / "vectors.npy"
     if not file.exists():
         file.parent.mkdir(parents=True, exist_ok=True)
         parts = []
