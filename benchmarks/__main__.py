@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import encode, index, loop, reproduce, search, serving, stream, train
+from benchmarks import encode, index, loop, questions, reproduce, search, serving, stream, train
 from benchmarks.data import DEFAULT, write_result
 from model.command import Parser, answer
 
@@ -16,6 +16,7 @@ BENCHMARKS: dict[str, Callable[..., dict]] = {
     "encode": encode.run,
     "index": index.run,
     "loop": loop.run,
+    "questions": questions.run,
     "reproduce": reproduce.run,
     "search": search.run,
     "serving": serving.run,
@@ -50,6 +51,9 @@ def _parser() -> Parser:
     one.add_argument("--vectors", type=Path, help="theirs as .npy, in order (default: encoded once, and kept)")
     one = names.add_parser("loop", parents=[common], help="from answers on shown lists to a better model")
     one.add_argument("--lists", type=_count, default=loop.LISTS, help="(default: %(default)s)")
+    one = names.add_parser("questions", parents=[common], help="whether what people type finds the right company first")
+    one.add_argument("--sets", type=Path, default=questions.SETS, help="of questions (default: %(default)s)")
+    one.add_argument("--model", type=Path, default=Path(questions.DEMO_MODEL), help="exported (default: %(default)s)")
     names.add_parser("reproduce", parents=[common], help="the paper's tables and the company figures")
     one = names.add_parser("search", parents=[common], help="the search service against the stores' own answers")
     one.add_argument("--questions", type=_count, default=search.QUESTIONS, help="(default: %(default)s)")

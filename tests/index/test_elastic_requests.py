@@ -15,9 +15,9 @@ from index.elastic import queries
 from index.elastic.access import Access, Address
 from index.elastic.loads import LEASE_SECONDS, joined, left, new_loader
 from index.elastic.mapping import mappings, pack, to_document, to_known, to_source, unpack, vector_kind
-from index.elastic.words import QUERY_WORDS, query_words, starts, telling_words, words
 from index.errors import IndexUnusable
 from index.settle import describe
+from index.words import QUERY_WORDS, query_words, starts, telling_words, words
 
 SPEC = Spec(MODEL, 384)
 
