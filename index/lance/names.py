@@ -8,6 +8,7 @@ from lancedb.table import Table
 
 from index.base import Suggestion
 from index.lance.reader import Reader
+from index.lance.rows import CANDIDATE_COLUMNS
 from index.lance.where import LIVE
 from index.names import LEGAL_FORMS, SHORTEST_MISSPELT, core, is_misspelt, spellings
 
@@ -23,10 +24,10 @@ class Names:
         self._read: tuple[tuple[str, int], pa.Table] | None = None
 
     def of(self, table: Table) -> pa.Table:
-        """Columns id, name, folded_name, and joined: folded, without legal form, blanks and signs."""
+        """Columns of candidates, name, and joined: the folded name without legal form, blanks and signs."""
         state = (table.name, table.version)  # before they are read: a write in between makes them read again
         if self._read is None or self._read[0] != state:
-            names = self._reader.select(table.name, LIVE, ["id", "name", "folded_name"]).combine_chunks()
+            names = self._reader.select(table.name, LIVE, ["name", *CANDIDATE_COLUMNS]).combine_chunks()
             bare = pc.replace_substring_regex(names["folded_name"], _FORMS, "")
             names = names.append_column("joined", pc.replace_substring_regex(bare, r"[^\pL\pN]+", ""))
             self._read = (state, names)
@@ -47,22 +48,22 @@ def suggestions(names: pa.Table, typed: str, k: int) -> list[Suggestion]:
     return [Suggestion(row["id"], row["name"]) for row in best.select(["id", "name"]).to_pylist()]
 
 
-def alike(names: pa.Table, question: str) -> list[str]:
-    """Ids of those that begin with the question from one of their words on, and of those that are it but for a letter.
+def alike(names: pa.Table, question: str) -> pa.Table:
+    """Rows of those that begin with the question from one of their words on, and of those that are it but for a letter.
 
     By Arrow, and by what is cheap to look for first: there are many names.
     """
     pattern, letters = spellings(question), "".join(core(question))
     if not pattern:
-        return []
+        return names[:0]
     near = names if "|" in pattern else names.filter(pc.match_substring(names["joined"], letters))
     begin = near.filter(pc.match_substring_regex(near["folded_name"], f"(^|[^a-z0-9])({pattern})$"))
     begin = begin.take(pc.sort_indices(pc.utf8_length(begin["folded_name"]))[:ALIKE])
-    found = begin["id"].to_pylist()
+    found = [begin]
     if len(letters) >= SHORTEST_MISSPELT:
         length = pc.utf8_length(names["joined"])
         close = pc.and_(pc.greater_equal(length, len(letters) - 1), pc.less_equal(length, len(letters) + 1))
         some = names.filter(pc.and_(close, pc.starts_with(names["joined"], letters[0])))
-        pairs = zip(some["id"].to_pylist(), some["joined"].to_pylist(), strict=True)
-        found += [id for id, joined in pairs if is_misspelt(letters, joined)][:ALIKE]
-    return list(dict.fromkeys(found))
+        misspelt = [letters != joined and is_misspelt(letters, joined) for joined in some["joined"].to_pylist()]
+        found.append(some.filter(pa.array(misspelt, pa.bool_()))[:ALIKE])
+    return pa.concat_tables(found)

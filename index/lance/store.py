@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import timedelta
 from itertools import chain
 from pathlib import Path
@@ -217,11 +218,13 @@ class LanceIndex(Index):
         return answers.candidates(self._reader.search(self._name(), _match(text), k, where, rows.CANDIDATE_COLUMNS))
 
     def named_candidates(self, text: str, *, filters: Filters = EVERYTHING) -> list[Candidate]:
-        ids = alike(self._names.of(self._table()), text) if is_unicode(text) else []
-        if not ids:
+        if not is_unicode(text):
             return []
-        where = f"{among('id', ids)} AND {matching(filters)}"
-        return answers.candidates(self._reader.select(self._name(), where, rows.CANDIDATE_COLUMNS))
+        found = alike(self._names.of(self._table()), text)
+        if found.num_rows and replace(filters, exclude_ids=()) != EVERYTHING:
+            where = f"{among('id', found['id'].to_pylist())} AND {matching(filters)}"
+            found = self._reader.select(self._name(), where, rows.CANDIDATE_COLUMNS)
+        return [one for one in answers.candidates(found) if one.id not in filters.exclude_ids]
 
     def _name(self) -> str:
         name = self._pinned or self._directory.live()
