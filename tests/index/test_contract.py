@@ -10,6 +10,7 @@ import pytest
 from companies import DIMENSION, MODEL, OTHER_MODEL, company, found, state, statuses, vector
 from pytest import approx
 
+from index import base
 from index.base import POOL, Spec
 from index.document import Document, Filters
 from index.errors import CompanyMissing, IndexMissing, IndexUnusable, WrongModel
@@ -350,6 +351,16 @@ def test_a_fused_list_is_one_list_whatever_is_asked_of_it(index):
     assert len(whole) == len(set(whole)) == 3 * POOL  # past those that were looked at for the first page
     for k in (1, 7, 10, 25, 30, 80, 2 * POOL + 1):
         assert found(index.hybrid("steel glass", EAST, k, model=MODEL)) == whole[:k]
+
+
+def test_a_fused_list_goes_no_deeper_than_its_bound(index, monkeypatch):
+    monkeypatch.setattr(base, "POOL", 3)
+    monkeypatch.setattr(base, "DEEPEST_RANK", 6)
+    # Those that are meant and those that have the word are different ones.
+    put(index, *(company(f"m{number}", 1, (1, 0.01 * number, 0, 0), description="Sails") for number in range(9)))
+    put(index, *(company(f"w{number}", 1, (0, 1, 0, 0), description="Digs coal") for number in range(9)))
+    assert len(index.hybrid("coal", EAST, 6, model=MODEL)) == 6
+    assert len(index.hybrid("coal", EAST, 99, model=MODEL)) == 12  # six by each
 
 
 def test_suggestions_begin_as_typed_then_have_a_word_that_does(trades):

@@ -213,3 +213,26 @@ def test_half_an_access_is_refused(environment, said):
 
 def test_secrets_are_not_shown():
     assert "hunter2" not in repr(Access(user="u", password="hunter2")) + repr(Access(api_key="hunter2"))
+
+
+# names as they are typed
+
+
+def test_a_name_is_looked_for_however_it_is_joined_and_but_for_a_letter():
+    query = queries.named("Ryan Air", Filters(sector=("Transport",)))["query"]["bool"]
+    pattern, misspelt = query["should"]
+    value = pattern["constant_score"]["filter"]["regexp"]["name_starts"]["value"]
+    assert value.startswith("r[^a-z0-9]*y[^a-z0-9]*a") and "n[^a-z0-9]*a[^a-z0-9]*i" in value
+    assert (misspelt["match"]["name_words"]["query"], misspelt["match"]["name_words"]["fuzziness"]) == ("ryan air", 1)
+    assert query["filter"] == [queries.matching(Filters(sector=("Transport",)))]
+
+
+def test_what_has_no_letters_is_no_name():
+    assert queries.named("!? .*", Filters()) is None
+
+
+def test_candidates_are_read_from_columns_and_no_document_is_unpacked():
+    query = queries.candidates(queries.nearest(vector(1, 0, 0, 0), 9, Filters(), "int8_hnsw"))
+    assert (query["_source"], query["docvalue_fields"]) == (False, ["name_folded", "industry", "tags"])
+    stored = mappings(SPEC, 0)["properties"]
+    assert all(stored[name].get("doc_values", True) for name in query["docvalue_fields"])
