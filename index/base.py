@@ -13,7 +13,7 @@ import numpy as np
 
 from index.document import EVERYTHING, Document, Filters, Vector
 from index.errors import CompanyMissing, WrongModel
-from index.fusion import Candidate, blend, fuse, may_be_a_name
+from index.fusion import Candidate, blend, fuse
 from model.errors import InputError
 
 # So many by meaning and so many by words are looked at for the first pages, whatever their size: pages that follow each
@@ -185,8 +185,10 @@ class Index(ABC):
         """As `search`, without the documents."""
 
     @abstractmethod
-    def named_candidates(self, text: str, *, filters: Filters = EVERYTHING) -> list[Candidate]:
-        """Some whose names may be the text, however it is joined, split or misspelt; without scores."""
+    def typed_candidates(
+        self, text: str, k: int, *, filters: Filters = EVERYTHING
+    ) -> tuple[list[Candidate], list[Candidate]]:
+        """The k best by words; and some whose names may be the text, however it is joined, split or misspelt."""
 
     def get(self, id: str) -> Document:
         found = self.get_many([id])
@@ -213,8 +215,7 @@ class Index(ABC):
         """
         check_size(depth)
         nearest = self.nearest_candidates(vector, POOL, model=model, filters=filters)
-        worded = self.worded_candidates(text, POOL, filters=filters)
-        named = self.named_candidates(text, filters=filters) if may_be_a_name(text) else []
+        worded, named = self.typed_candidates(text, POOL, filters=filters)
         first = blend(text, nearest, worded, named)
         if depth <= len(first) or max(len(nearest), len(worded)) < POOL:
             return first

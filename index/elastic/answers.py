@@ -12,6 +12,7 @@ from index.base import Hit, Status
 from index.document import Document, Vector
 from index.elastic.mapping import to_document
 from index.elastic.places import Place
+from index.elastic.queries import NAMED
 from index.fusion import Candidate
 
 
@@ -27,6 +28,13 @@ def by_words(found: Any) -> list[Hit]:
 def candidates(found: Any) -> list[Candidate]:
     """With the scores that the server gave."""
     return sorted(map(_candidate, found["hits"]["hits"]), key=lambda one: (-one.score, one.id))
+
+
+def apart(found: list[Candidate]) -> tuple[list[Candidate], list[Candidate]]:
+    """Those by words, and those whose names may be meant, which have NAMED more."""
+    named = [replace(one, score=one.score - NAMED) for one in found if one.score >= NAMED]
+    worded = [*(one for one in named if one.score > 0), *(one for one in found if one.score < NAMED)]
+    return sorted(worded, key=lambda one: (-one.score, one.id)), named
 
 
 def near_candidates(found: Any) -> list[Candidate]:

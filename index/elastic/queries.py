@@ -17,7 +17,7 @@ DEEPEST = 10_000
 # that match are all compared.
 CANDIDATES = 200
 NAME_COUNTS = 2
-NAMED = 50  # companies that may be meant by a name
+NAMED = 1000.0  # more than the few words of a name can score
 CANDIDATE_COLUMNS = ["name_folded", "industry", "tags"]
 _NOT_DELETED = {"term": {"deleted": False}}
 
@@ -63,19 +63,21 @@ def by_words(text: str, k: int, filters: Filters) -> dict[str, Any] | None:
     return {"query": query, "size": min(k, DEEPEST), "_source": COLUMNS, "track_total_hits": False}
 
 
-def named(text: str, filters: Filters) -> dict[str, Any] | None:
-    """Names that begin with the text from one of their words on, however it is joined or split, and those with the same
-    words but for a letter in each; None where it is no name."""
-    pattern, asked = spellings(text), query_words(text)
-    if not pattern or not asked:
-        return None
-    misspelt = {"query": asked, "fuzziness": 1, "prefix_length": 1, "operator": "and", "analyzer": "whitespace"}
-    either: list[dict[str, Any]] = [
-        {"constant_score": {"filter": {"regexp": {"name_starts": {"value": pattern}}}}},
-        {"match": {"name_words": misspelt}},
+def by_words_or_name(text: str, k: int, filters: Filters) -> dict[str, Any] | None:
+    """By words, and with NAMED more the names that begin with the text from one of their words on, however it is joined
+    or split, and those with the same words but for a letter in each: one question takes less time than two."""
+    query, pattern = by_words(text, k, filters), spellings(text)
+    if query is None or not pattern:
+        return query
+    misspelt = {"fuzziness": 1, "prefix_length": 1, "operator": "and", "analyzer": "whitespace"}
+    either = [
+        {"regexp": {"name_starts": {"value": pattern}}},
+        {"match": {"name_words": {"query": query_words(text), **misspelt}}},
     ]
-    query = {"bool": {"should": either, "minimum_should_match": 1, "filter": [matching(filters)]}}
-    return {"query": query, "size": NAMED, "track_total_hits": False}
+    named = {"constant_score": {"filter": {"bool": {"should": either}}, "boost": NAMED}}
+    required = query["query"]["bool"]
+    found = {"should": [*required["must"], named], "minimum_should_match": 1, "filter": required["filter"]}
+    return {**query, "query": {"bool": found}}
 
 
 def named_like(typed: str, k: int) -> dict[str, Any]:

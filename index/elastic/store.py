@@ -22,7 +22,7 @@ from index.elastic.patience import SECONDS
 from index.elastic.places import Place, Places
 from index.errors import IndexMissing, IndexUnusable, WrongModel
 from index.excluded import narrowed, widened
-from index.fusion import Candidate
+from index.fusion import Candidate, may_be_a_name
 from index.settle import settle
 
 OPENING_SECONDS = 15.0  # a wrong address should be told soon; work that has begun waits longer
@@ -216,11 +216,14 @@ class ElasticIndex(Index):
         return [one for one in found if one.id not in filters.exclude_ids][:k]
 
     def worded_candidates(self, text: str, k: int, *, filters: Filters = EVERYTHING) -> list[Candidate]:
-        query = queries.by_words(text.encode(errors="replace").decode(), k, filters)
-        return self._candidates(query)
+        return self._candidates(queries.by_words(text.encode(errors="replace").decode(), k, filters))
 
-    def named_candidates(self, text: str, *, filters: Filters = EVERYTHING) -> list[Candidate]:
-        return self._candidates(queries.named(text, filters) if is_unicode(text) else None)
+    def typed_candidates(
+        self, text: str, k: int, *, filters: Filters = EVERYTHING
+    ) -> tuple[list[Candidate], list[Candidate]]:
+        if not is_unicode(text) or not may_be_a_name(text):
+            return self.worded_candidates(text, k, filters=filters), []
+        return answers.apart(self._candidates(queries.by_words_or_name(text, k, filters)))
 
     def _candidates(self, query: dict[str, Any] | None) -> list[Candidate]:
         return [] if query is None else answers.candidates(self._search(self._read_from(), queries.candidates(query)))

@@ -19,7 +19,7 @@ from index.base import Facets, Hit, Index, Known, Outcome, Spec, Status, Suggest
 from index.document import EVERYTHING, FILTERABLE, Document, Filters, Vector, fold, is_unicode
 from index.errors import IndexMissing, IndexUnusable
 from index.excluded import narrowed, widened
-from index.fusion import Candidate
+from index.fusion import Candidate, may_be_a_name
 from index.lance import answers, rows, upkeep
 from index.lance.directory import Directory
 from index.lance.names import Names, alike, suggestions
@@ -217,8 +217,13 @@ class LanceIndex(Index):
         where = matching(filters)
         return answers.candidates(self._reader.search(self._name(), _match(text), k, where, rows.CANDIDATE_COLUMNS))
 
-    def named_candidates(self, text: str, *, filters: Filters = EVERYTHING) -> list[Candidate]:
-        if not is_unicode(text):
+    def typed_candidates(
+        self, text: str, k: int, *, filters: Filters = EVERYTHING
+    ) -> tuple[list[Candidate], list[Candidate]]:
+        return self.worded_candidates(text, k, filters=filters), self._named(text, filters)
+
+    def _named(self, text: str, filters: Filters) -> list[Candidate]:
+        if not is_unicode(text) or not may_be_a_name(text):
             return []
         found = alike(self._names.of(self._table()), text)
         if found.num_rows and replace(filters, exclude_ids=()) != EVERYTHING:
