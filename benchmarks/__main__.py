@@ -8,7 +8,19 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import compare, encode, index, loop, reproduce, rollback, search, serving, stream, train
+from benchmarks import (
+    compare,
+    encode,
+    index,
+    loop,
+    questions,
+    reproduce,
+    rollback,
+    search,
+    serving,
+    stream,
+    train,
+)
 from benchmarks.data import DEFAULT, write_result
 from benchmarks.hostile import command as hostile
 from model.command import Parser, answer
@@ -19,6 +31,7 @@ BENCHMARKS: dict[str, Callable[..., dict]] = {
     "hostile": hostile.run,
     "index": index.run,
     "loop": loop.run,
+    "questions": questions.run,
     "reproduce": reproduce.run,
     "rollback": rollback.run,
     "search": search.run,
@@ -61,6 +74,9 @@ def _parser() -> Parser:
     one.add_argument("--vectors", type=Path, help="theirs as .npy, in order (default: encoded once, and kept)")
     one = names.add_parser("loop", parents=[common], help="from answers on shown lists to a better model")
     one.add_argument("--lists", type=_count, default=loop.LISTS, help="(default: %(default)s)")
+    one = names.add_parser("questions", parents=[common], help="whether what people type finds the right company first")
+    one.add_argument("--sets", type=Path, default=questions.SETS, help="of questions (default: %(default)s)")
+    one.add_argument("--model", type=Path, default=Path(questions.DEMO_MODEL), help="exported (default: %(default)s)")
     names.add_parser("reproduce", parents=[common], help="the paper's tables and the company figures")
     one = names.add_parser("rollback", parents=[common], help="versions withdrawn while they load, under constant load")
     one.add_argument("--rounds", type=_count, default=rollback.ROUNDS, help="(default: %(default)s)")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -13,11 +13,13 @@ import numpy as np
 
 from index.document import EVERYTHING, Document, Filters, Vector
 from index.errors import CompanyMissing, WrongModel
-from index.fusion import fuse
+from index.fusion import Candidate, blend, fuse
 from model.errors import InputError
 
-# Fusion looks deeper than it answers: what is third in both rankings beats what leads one and is absent from the other.
-FUSION_DEPTH = 5
+# So many by meaning and so many by words are looked at for the first pages, whatever their size: pages that follow each
+# other are cut from one list. Further pages go on by ranks, and as deep as this.
+POOL = 150
+DEEPEST_RANK = 2000
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Hit:
-    """A company found, without its vector; the score is a cosine, a text score, or one of fused ranks."""
+    """A company found, without its vector; the score is a cosine, or that of the words."""
 
     document: Document
     score: float
@@ -172,6 +174,22 @@ class Index(ABC):
     def search(self, text: str, k: int, *, filters: Filters = EVERYTHING) -> list[Hit]:
         """By the words of name and description; a name counts double."""
 
+    @abstractmethod
+    def nearest_candidates(
+        self, vector: Vector, k: int, *, model: str, filters: Filters = EVERYTHING
+    ) -> list[Candidate]:
+        """As `nearest`, without the documents."""
+
+    @abstractmethod
+    def worded_candidates(self, text: str, k: int, *, filters: Filters = EVERYTHING) -> list[Candidate]:
+        """As `search`, without the documents."""
+
+    @abstractmethod
+    def typed_candidates(
+        self, text: str, k: int, *, filters: Filters = EVERYTHING
+    ) -> tuple[list[Candidate], list[Candidate]]:
+        """The k best by words; and some whose names may be the text, however it is joined, split or misspelt."""
+
     def get(self, id: str) -> Document:
         found = self.get_many([id])
         if id not in found:
@@ -186,21 +204,44 @@ class Index(ABC):
         return self.nearest(company.embedding, k, model=company.model, filters=others, exact=exact)
 
     def hybrid(self, text: str, vector: Vector, k: int, *, model: str, filters: Filters = EVERYTHING) -> list[Hit]:
-        """By meaning and by words, their ranks fused."""
-        depth = k * FUSION_DEPTH
+        """By meaning, words and name, as `ranked`; the scores are cosines."""
+        ids = self.ranked(text, vector, k, model=model, filters=filters)[:k]
+        return by_cosine(ids, self.get_many(ids), vector)
+
+    def ranked(self, text: str, vector: Vector, depth: int, *, model: str, filters: Filters = EVERYTHING) -> list[str]:
+        """Ids by meaning, words and name: at least `depth` of them, if there are as many within DEEPEST_RANK.
+
+        Whatever the depth, it is one list and its beginnings. Documents are for the caller to fetch: of a page, once.
+        """
+        check_size(depth)
+        nearest = self.nearest_candidates(vector, POOL, model=model, filters=filters)
+        worded, named = self.typed_candidates(text, POOL, filters=filters)
+        first = blend(text, nearest, worded, named)
+        if depth <= len(first) or max(len(nearest), len(worded)) < POOL:
+            return first
         rankings = [
-            self.nearest(vector, depth, model=model, filters=filters),
-            self.search(text, depth, filters=filters),
+            self.nearest_candidates(vector, DEEPEST_RANK, model=model, filters=filters),
+            self.worded_candidates(text, DEEPEST_RANK, filters=filters),
         ]
-        documents = {hit.document.id: hit.document for ranking in rankings for hit in ranking}
-        fused = fuse([[hit.document.id for hit in ranking] for ranking in rankings], k)
-        return [Hit(documents[id], score) for id, score in fused]
+        behind = fuse([[one.id for one in ranking] for ranking in rankings], 2 * DEEPEST_RANK)
+        seen = set(first)
+        return [*first, *(id for id, _ in behind if id not in seen)]
 
     def require(self, model: str) -> None:
         """Raises WrongModel unless the index holds vectors of this very model."""
         kept = self.spec().model
         if model != kept:
             raise WrongModel(self.url, kept, model)
+
+
+def by_cosine(ids: Iterable[str], documents: Mapping[str, Document], vector: Vector) -> list[Hit]:
+    """In the order of the ids, without vectors. What was deleted a moment ago has no document, and falls out."""
+    unit, hits = vector / np.linalg.norm(vector), []
+    for document in (documents[id] for id in ids if id in documents):
+        own = document.embedding
+        assert own is not None  # only tombstones have none
+        hits.append(Hit(replace(document, embedding=None), float(unit @ own / np.linalg.norm(own))))
+    return hits
 
 
 def check_query(url: str, spec: Spec, model: str, vector: Vector, k: int) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
-from index.base import Hit
+from index.base import Hit, by_cosine
 from index.document import EVERYTHING, Document, Filters, Vector
 from model.errors import InputError
 from search.companies import Companies
@@ -17,7 +16,6 @@ from search.encoder import Encoder
 
 AWAY = 0.5  # how much the companies to stay away from count against those to be like
 SMALLEST = 1e-6
-BLOCK = 30  # companies
 
 Mode = Literal["hybrid", "vector", "words"]
 Scored = Literal["cosine", "words"]
@@ -52,7 +50,7 @@ class Ranking:
 
 
 def rank(question: Question, companies: Companies, encoder: Encoder) -> Ranking:
-    """Anchors are left out of the answer. Hybrid ranks are fused, but every score is the cosine to the question."""
+    """Anchors are left out of the answer. In hybrid mode words and names count too, but every score is the cosine."""
     anchors = companies.get_all([*question.like, *question.unlike])
     like = [anchors[id] for id in dict.fromkeys(question.like)]
     excluded = tuple(dict.fromkeys((*question.filters.exclude_ids, *anchors)))
@@ -68,10 +66,10 @@ def rank(question: Question, companies: Companies, encoder: Encoder) -> Ranking:
     vector = direction([*typed, *map(_vector, like)], [*map(_vector, unlike)])
     if question.mode == "vector" or not text:
         return _page(question, companies.nearest(vector, question.depth, model, filters), like, model, "cosine")
-    # How ranks fuse depends on how deep one looks: pages that follow each other must be cut from one list.
-    depth = math.ceil(question.depth / BLOCK) * BLOCK
-    page = _page(question, companies.hybrid(text, vector, depth, model, filters), like, model, "cosine")
-    return replace(page, hits=_with_cosines(page.hits, vector, companies))
+    ids = companies.ranked(text, vector, question.depth, model, filters)
+    shown = ids[question.offset : question.depth]
+    hits = by_cosine(shown, companies.get_some(shown), vector)
+    return Ranking(hits, like, model, _total(question, len(ids)), "cosine")
 
 
 def direction(towards: Sequence[Vector], away: Sequence[Vector]) -> Vector:
@@ -87,15 +85,12 @@ def direction(towards: Sequence[Vector], away: Sequence[Vector]) -> Vector:
 
 
 def _page(question: Question, found: list[Hit], like: list[Document], model: str, scored_by: Scored) -> Ranking:
-    total = len(found) if len(found) < question.depth else None
+    total = _total(question, len(found))
     return Ranking(found[question.offset : question.depth], like, model, total, scored_by)
 
 
-def _with_cosines(hits: Sequence[Hit], vector: Vector, companies: Companies) -> list[Hit]:
-    """Scores of fused ranks say nothing to a person. What was deleted a moment ago falls out."""
-    stored = companies.get_some(hit.document.id for hit in hits)
-    present = [(hit, stored[hit.document.id]) for hit in hits if hit.document.id in stored]
-    return [Hit(hit.document, float(vector @ _unit(_vector(company)))) for hit, company in present]
+def _total(question: Question, found: int) -> int | None:
+    return found if found < question.depth else None
 
 
 def _vector(company: Document) -> Vector:

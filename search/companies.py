@@ -70,8 +70,9 @@ class Companies:
     def words(self, text: str, k: int, filters: Filters) -> list[Hit]:
         return self._ask(lambda: self._index.search(text, k, filters=filters))
 
-    def hybrid(self, text: str, vector: Vector, k: int, model: str, filters: Filters) -> list[Hit]:
-        return self._ask(lambda: self._index.hybrid(text, vector, k, model=model, filters=filters))
+    def ranked(self, text: str, vector: Vector, depth: int, model: str, filters: Filters) -> list[str]:
+        """Ids by meaning, words and name: one list and its beginnings, whatever the depth."""
+        return self._ask(lambda: self._index.ranked(text, vector, depth, model=model, filters=filters))
 
     def suggest(self, prefix: str, k: int) -> list[Suggestion]:
         return self._ask(lambda: self._index.suggest(prefix, k))

@@ -12,6 +12,8 @@ from index.base import Hit, Status
 from index.document import Document, Vector
 from index.elastic.mapping import to_document
 from index.elastic.places import Place
+from index.elastic.queries import NAMED
+from index.fusion import Candidate
 
 
 def by_cosine(found: Any) -> list[Hit]:
@@ -21,6 +23,22 @@ def by_cosine(found: Any) -> list[Hit]:
 
 def by_words(found: Any) -> list[Hit]:
     return _ordered((to_document(hit["_id"], hit["_source"]), hit["_score"]) for hit in found["hits"]["hits"])
+
+
+def candidates(found: Any) -> list[Candidate]:
+    """With the scores that the server gave."""
+    return sorted(map(_candidate, found["hits"]["hits"]), key=lambda one: (-one.score, one.id))
+
+
+def apart(found: list[Candidate]) -> tuple[list[Candidate], list[Candidate]]:
+    """Those by words, and those whose names may be meant, which have NAMED more."""
+    named = [replace(one, score=one.score - NAMED) for one in found if one.score >= NAMED]
+    worded = [*(one for one in named if one.score > 0), *(one for one in found if one.score < NAMED)]
+    return sorted(worded, key=lambda one: (-one.score, one.id)), named
+
+
+def near_candidates(found: Any) -> list[Candidate]:
+    return [replace(one, score=2 * one.score - 1) for one in candidates(found)]
 
 
 def nearest(pages: Iterable[list[dict[str, Any]]], query: Vector, k: int) -> list[Hit]:
@@ -50,6 +68,12 @@ def status(place: Place, found: Any, size: int) -> Status:
         bytes=size,
         vectors=f"approximate, {place.kind}",
     )
+
+
+def _candidate(hit: Any) -> Candidate:
+    fields = hit.get("fields", {})
+    labels = (*fields.get("industry", ()), *fields.get("tags", ()))
+    return Candidate(hit["_id"], next(iter(fields.get("name_folded", ())), ""), labels, hit["_score"])
 
 
 def _ordered(found: Iterable[tuple[Document, float]]) -> list[Hit]:

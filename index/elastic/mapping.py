@@ -10,7 +10,7 @@ import numpy as np
 
 from index.base import Known, Spec
 from index.document import FILTERABLE, Document, Vector, fold
-from index.elastic.words import START_LENGTH, starts, telling_words, words
+from index.words import START_LENGTH, starts, telling_words, words
 
 # int8_hnsw keeps one byte a number in memory beside the graph: some 0.55 KB for a vector of 384, so 2 million take
 # 1.1 GB that must stay cached for searches to be quick. From there on bbq_hnsw, one bit a number: a quarter of that.

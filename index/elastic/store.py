@@ -22,6 +22,7 @@ from index.elastic.patience import SECONDS
 from index.elastic.places import Place, Places
 from index.errors import IndexMissing, IndexUnusable, WrongModel
 from index.excluded import narrowed, widened
+from index.fusion import Candidate, may_be_a_name
 from index.settle import settle
 
 OPENING_SECONDS = 15.0  # a wrong address should be told soon; work that has begun waits longer
@@ -204,6 +205,28 @@ class ElasticIndex(Index):
         check_size(k)
         query = queries.by_words(text.encode(errors="replace").decode(), k, filters)
         return [] if query is None else answers.by_words(self._search(self._read_from(), query))
+
+    def nearest_candidates(
+        self, vector: Vector, k: int, *, model: str, filters: Filters = EVERYTHING
+    ) -> list[Candidate]:
+        place = self._read_from()
+        check_query(self.url, place.spec, model, vector, k)
+        query = queries.candidates(queries.nearest(vector, *widened(k, filters), place.kind))
+        found = answers.near_candidates(self._search(place, query))
+        return [one for one in found if one.id not in filters.exclude_ids][:k]
+
+    def worded_candidates(self, text: str, k: int, *, filters: Filters = EVERYTHING) -> list[Candidate]:
+        return self._candidates(queries.by_words(text.encode(errors="replace").decode(), k, filters))
+
+    def typed_candidates(
+        self, text: str, k: int, *, filters: Filters = EVERYTHING
+    ) -> tuple[list[Candidate], list[Candidate]]:
+        if not is_unicode(text) or not may_be_a_name(text):
+            return self.worded_candidates(text, k, filters=filters), []
+        return answers.apart(self._candidates(queries.by_words_or_name(text, k, filters)))
+
+    def _candidates(self, query: dict[str, Any] | None) -> list[Candidate]:
+        return [] if query is None else answers.candidates(self._search(self._read_from(), queries.candidates(query)))
 
     def _place(self) -> Place:
         place = self._places.at(self._pinned) if self._pinned else self._places.live()

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from index.base import Facets, Hit, Suggestion
+from index.base import Facets, Hit
 from index.document import FILTERABLE
-from index.lance.rows import to_documents
+from index.fusion import Candidate
+from index.lance.rows import to_candidates, to_documents
 
 
 def by_cosine(found: pa.Table) -> list[Hit]:
@@ -28,18 +29,13 @@ def facets(found: pa.Table, top: int) -> Facets:
     return counts
 
 
-def suggestions(names: pa.Table, typed: str, k: int) -> list[Suggestion]:
-    """Names that begin as typed before those with a later word that does, then the shorter ones; both are folded.
-
-    By Arrow: the first letter typed finds thousands, and somebody waits at every key.
-    """
-    begins = pc.starts_with(names["folded_name"], typed)
-    names = names.append_column("begins", pc.cast(begins, pa.int8()))
-    found = names.filter(pc.or_(begins, pc.match_substring(names["folded_name"], f" {typed}")))
-    found = found.append_column("length", pc.utf8_length(found["folded_name"]))
-    order = [("begins", "descending"), *((column, "ascending") for column in ("length", "folded_name", "id"))]
-    best = found.take(pc.sort_indices(found, order)[:k])
-    return [Suggestion(row["id"], row["name"]) for row in best.select(["id", "name"]).to_pylist()]
+def candidates(found: pa.Table) -> list[Candidate]:
+    """By cosine or by words, as they were asked for; by neither, without scores."""
+    if "_distance" in found.column_names:
+        scores = [1 - distance for distance in found["_distance"].to_pylist()]
+    else:
+        scores = found["_score"].to_pylist() if "_score" in found.column_names else [0.0] * found.num_rows
+    return sorted(to_candidates(found, scores), key=lambda one: (-one.score, one.id))
 
 
 def _hits(found: pa.Table, scores: list[float]) -> list[Hit]:

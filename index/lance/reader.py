@@ -45,21 +45,27 @@ class Reader:
         found: pa.Table = LOOP.run(self._select(table, where, columns))
         return found
 
-    def nearest(self, table: str, vector: Vector, k: int, where: str, exact: bool) -> pa.Table:
+    def nearest(
+        self, table: str, vector: Vector, k: int, where: str, exact: bool, columns: list[str] = rows.COLUMNS
+    ) -> pa.Table:
         """The k nearest of those that have a vector, with `_distance`."""
-        found: pa.Table = LOOP.run(self._nearest(table, vector, k, where, exact))
+        found: pa.Table = LOOP.run(self._nearest(table, vector, k, where, exact, columns))
         return found
 
-    def search(self, table: str, words: FullTextQuery, k: int, where: str) -> pa.Table:
+    def search(
+        self, table: str, words: FullTextQuery, k: int, where: str, columns: list[str] = rows.COLUMNS
+    ) -> pa.Table:
         """The k best, with `_score`."""
-        found: pa.Table = LOOP.run(self._search(table, words, k, where))
+        found: pa.Table = LOOP.run(self._search(table, words, k, where, columns))
         return found
 
     async def _select(self, table: str, where: str, columns: list[str]) -> pa.Table:
         query = (await self._newest(table)).table.query().select(columns)
         return await (query.where(where) if where else query).to_arrow()
 
-    async def _nearest(self, table: str, vector: Vector, k: int, where: str, exact: bool) -> pa.Table:
+    async def _nearest(
+        self, table: str, vector: Vector, k: int, where: str, exact: bool, columns: list[str]
+    ) -> pa.Table:
         opened = await self._newest(table)
         query: Any = opened.table.query().nearest_to(vector).column("embedding").distance_type("cosine")
         lists = 0 if exact else await _lists(opened)
@@ -70,11 +76,11 @@ class Reader:
         else:
             query = query.bypass_vector_index()
         query = query.where(where) if where else query
-        return await query.select([*rows.COLUMNS, "_distance"]).limit(k).to_arrow()
+        return await query.select([*columns, "_distance"]).limit(k).to_arrow()
 
-    async def _search(self, table: str, words: FullTextQuery, k: int, where: str) -> pa.Table:
+    async def _search(self, table: str, words: FullTextQuery, k: int, where: str, columns: list[str]) -> pa.Table:
         query = (await self._newest(table)).table.query().nearest_to_text(words)
-        return await query.where(where).select([*rows.COLUMNS, "_score"]).limit(k).to_arrow()
+        return await query.where(where).select([*columns, "_score"]).limit(k).to_arrow()
 
     async def _newest(self, name: str) -> _Opened:
         """The table in the state that it has now. Looked for once a question: by itself LanceDB would do so at every

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
 
 from index.base import Known, Spec
 from index.document import Document, fold
+from index.fusion import Candidate
 
 _TEXTS = ("id", "name", "description", "sector", "industry", "country", "website", "model", "text_hash")
 _PLAIN = (*_TEXTS, "version", "indexed_at", "deleted")
 COLUMNS = [*_PLAIN, "tags"]  # of an answer; the vector only where it is asked for
+CANDIDATE_COLUMNS = ["id", "folded_name", "industry", "tags"]
 KNOWN_COLUMNS = ["id", "version", "text_hash", "fields_hash", "model", "deleted"]
 
 
@@ -56,6 +58,12 @@ def to_documents(rows: pa.Table | pa.RecordBatch) -> Iterator[Document]:
     vectors = to_vectors(rows) if "embedding" in rows.schema.names else [None] * rows.num_rows
     for values, own_tags, vector in zip(zip(*plain, strict=True), tags, vectors, strict=True):
         yield Document(**dict(zip(_PLAIN, values, strict=True)), tags=own_tags, embedding=vector)
+
+
+def to_candidates(rows: pa.Table, scores: Iterable[float]) -> Iterator[Candidate]:
+    ids, names, industries, tags = (rows.column(name).to_pylist() for name in CANDIDATE_COLUMNS)
+    for id, name, industry, own_tags, score in zip(ids, names, industries, tags, scores, strict=True):
+        yield Candidate(id, name, (industry, *(own_tags or ())), score)
 
 
 def to_vectors(rows: pa.Table | pa.RecordBatch) -> list[np.ndarray[tuple[int], np.dtype[np.float32]] | None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import timedelta
 from itertools import chain
 from pathlib import Path
@@ -18,8 +19,10 @@ from index.base import Facets, Hit, Index, Known, Outcome, Spec, Status, Suggest
 from index.document import EVERYTHING, FILTERABLE, Document, Filters, Vector, fold, is_unicode
 from index.errors import IndexMissing, IndexUnusable
 from index.excluded import narrowed, widened
+from index.fusion import Candidate, may_be_a_name
 from index.lance import answers, rows, upkeep
 from index.lance.directory import Directory
+from index.lance.names import Names, alike, suggestions
 from index.lance.reader import Reader
 from index.lance.where import LIVE, among, matching, matching_vectors
 from index.settle import settle
@@ -56,8 +59,8 @@ class LanceIndex(Index):
         self._directory, self._pinned = directory, table
         self._loading = 0
         self._opened: tuple[str, Table] | None = None
-        self._read_names: tuple[tuple[str, int], pa.Table] | None = None
         self._reader = Reader(directory.path)
+        self._names = Names(self._reader)
         # Every read looks for the newest state: others write too.
         self._database = lancedb.connect(str(directory.path), read_consistency_interval=timedelta(0))
 
@@ -184,7 +187,7 @@ class LanceIndex(Index):
         typed = fold(prefix)
         if not typed or not is_unicode(typed):
             return []
-        return answers.suggestions(self._names(), typed, k)
+        return suggestions(self._names.of(self._table()), typed, k)
 
     # searching
 
@@ -199,9 +202,34 @@ class LanceIndex(Index):
 
     def search(self, text: str, k: int, *, filters: Filters = EVERYTHING) -> list[Hit]:
         check_size(k)
-        words = text.encode(errors="replace").decode()
-        match = MultiMatchQuery(words, ["name", "description"], boosts=[NAME_COUNTS, 1.0])  # type: ignore[call-arg]
-        return answers.by_words(self._reader.search(self._name(), match, k, matching(filters)))
+        return answers.by_words(self._reader.search(self._name(), _match(text), k, matching(filters)))
+
+    def nearest_candidates(
+        self, vector: Vector, k: int, *, model: str, filters: Filters = EVERYTHING
+    ) -> list[Candidate]:
+        table = self._name()
+        check_query(self.url, self._reader.spec(table), model, vector, k)
+        more, fewer = widened(k, filters)
+        found = self._reader.nearest(table, vector, more, matching_vectors(fewer), False, rows.CANDIDATE_COLUMNS)
+        return [one for one in answers.candidates(found) if one.id not in filters.exclude_ids][:k]
+
+    def worded_candidates(self, text: str, k: int, *, filters: Filters = EVERYTHING) -> list[Candidate]:
+        where = matching(filters)
+        return answers.candidates(self._reader.search(self._name(), _match(text), k, where, rows.CANDIDATE_COLUMNS))
+
+    def typed_candidates(
+        self, text: str, k: int, *, filters: Filters = EVERYTHING
+    ) -> tuple[list[Candidate], list[Candidate]]:
+        return self.worded_candidates(text, k, filters=filters), self._named(text, filters)
+
+    def _named(self, text: str, filters: Filters) -> list[Candidate]:
+        if not is_unicode(text) or not may_be_a_name(text):
+            return []
+        found = alike(self._names.of(self._table()), text)
+        if found.num_rows and replace(filters, exclude_ids=()) != EVERYTHING:
+            where = f"{among('id', found['id'].to_pylist())} AND {matching(filters)}"
+            found = self._reader.select(self._name(), where, rows.CANDIDATE_COLUMNS)
+        return [one for one in answers.candidates(found) if one.id not in filters.exclude_ids]
 
     def _name(self) -> str:
         name = self._pinned or self._directory.live()
@@ -215,16 +243,12 @@ class LanceIndex(Index):
             self._opened = (name, self._database.open_table(name))
         return self._opened[1]
 
-    def _names(self) -> pa.Table:
-        """Of all live companies, in memory until somebody writes: what is asked at every key must not read a table."""
-        table = self._table()
-        state = (table.name, table.version)  # before they are read: a write in between makes them read again
-        if self._read_names is None or self._read_names[0] != state:
-            names = self._reader.select(table.name, LIVE, ["id", "name", "folded_name"])
-            self._read_names = (state, names.combine_chunks())
-        return self._read_names[1]
-
     def _by_id(self, ids: Iterable[str], columns: list[str]) -> Iterator[pa.Table]:
         table, asked = self._name(), [id for id in dict.fromkeys(ids) if is_unicode(id)]
         for start in range(0, len(asked), IDS_PER_QUERY):
             yield self._reader.select(table, among("id", asked[start : start + IDS_PER_QUERY]), columns)
+
+
+def _match(text: str) -> MultiMatchQuery:
+    words = text.encode(errors="replace").decode()
+    return MultiMatchQuery(words, ["name", "description"], boosts=[NAME_COUNTS, 1.0])  # type: ignore[call-arg]

@@ -10,7 +10,8 @@ import pytest
 from companies import DIMENSION, MODEL, OTHER_MODEL, company, found, state, statuses, vector
 from pytest import approx
 
-from index.base import Spec
+from index import base
+from index.base import POOL, Spec
 from index.document import Document, Filters
 from index.errors import CompanyMissing, IndexMissing, IndexUnusable, WrongModel
 from index.open import open_index
@@ -288,11 +289,78 @@ def test_a_word_in_the_name_counts_more_than_in_the_description(trades):
     assert found(hits) == ["brewery", "parts"] and hits[0].score > hits[1].score
 
 
-def test_hybrid_puts_first_what_both_meaning_and_words_find(trades):
-    # by meaning: carmaker, then parts and winery; by words: winery alone
-    hits = trades.hybrid("wine slopes", NORTH, 2, model=MODEL)
-    assert found(hits)[0] == "winery" and len(hits) == 2
+def test_hybrid_puts_first_what_words_find_too_among_companies_of_about_the_same_meaning(trades):
+    # by meaning: carmaker 0.954, winery 0.3 * 0.8 + 0.954 * 0.6 = 0.812; one of two words is the winery's industry:
+    # (0.2 + 0.2) / 2 = 0.2 more, and what the words score
+    query = vector(0.3, 0.954, 0, 0)
+    assert found(trades.nearest(query, 2, model=MODEL)) == ["carmaker", "winery"]
+    hits = trades.hybrid("wine slopes", query, 2, model=MODEL)
+    assert [(hit.document.id, hit.score) for hit in hits] == [
+        ("winery", approx(0.812, abs=1e-3)),  # cosines
+        ("carmaker", approx(0.954, abs=1e-3)),
+    ]
+    assert all(hit.document.embedding is None for hit in hits)
     assert found(trades.hybrid("wine", NORTH, 9, model=MODEL, filters=Filters(country=("DE",)))) == ["parts"]
+
+
+def test_a_common_word_does_not_outweigh_what_is_meant(trades):
+    # one of 4 has the word, which says little: carmaker 1.0 against 0.6 and some hundredths
+    assert found(trades.search("slopes", 9)) == ["winery"]
+    assert found(trades.hybrid("slopes", NORTH, 9, model=MODEL))[0] == "carmaker"
+
+
+@pytest.mark.parametrize(
+    ("typed", "id"),
+    [
+        ("Etoile Brewing", "brewery"),
+        ("etoilebrewing", "brewery"),
+        ("Étoile Brewing S.A.", "brewery"),
+        ("estate", "winery"),
+        ("AC ME Motors plc", "carmaker"),
+        ("Acmi Motors", "carmaker"),
+    ],
+)
+def test_a_name_comes_first_however_it_is_typed_and_whatever_it_means(trades, typed, id):
+    far = vector(0, 0, 0.6, 0.8)  # parts 0.48, the others 0
+    assert found(trades.nearest(far, 1, model=MODEL)) == ["parts"]
+    assert found(trades.hybrid(typed, far, 9, model=MODEL))[0] == id
+    elsewhere = Filters(country=("DE",))
+    assert found(trades.hybrid(typed, far, 9, model=MODEL, filters=elsewhere)) == ["parts"]
+
+
+def test_a_name_is_found_among_companies_that_are_all_nearer(index):
+    others = [company(f"c{number:03d}", 1, (1, 0, 0, 0), description="Sails") for number in range(POOL + 10)]
+    put(index, *others, company("meant", 1, (0, 1, 0, 0), name="Ryanair", description="Flies"))
+    assert found(index.hybrid("ryan air", EAST, 3, model=MODEL))[0] == "meant"
+    assert found(index.hybrid("Rynair", EAST, 3, model=MODEL))[0] == "meant"
+    put(index, Document.tombstone("meant", 2))
+    assert "meant" not in found(index.hybrid("ryan air", EAST, 3, model=MODEL))
+
+
+def test_a_fused_list_is_one_list_whatever_is_asked_of_it(index):
+    chance = np.random.default_rng(2)
+    trades = ("steel", "glass", "paper", "cement", "timber")
+    put(
+        index,
+        *(
+            company(f"c{number:03d}", 1, chance.normal(size=4), description=" ".join(chance.choice(trades, 3)))
+            for number in range(3 * POOL)
+        ),
+    )
+    whole = found(index.hybrid("steel glass", EAST, 3 * POOL, model=MODEL))
+    assert len(whole) == len(set(whole)) == 3 * POOL  # past those that were looked at for the first page
+    for k in (1, 7, 10, 25, 30, 80, 2 * POOL + 1):
+        assert found(index.hybrid("steel glass", EAST, k, model=MODEL)) == whole[:k]
+
+
+def test_a_fused_list_goes_no_deeper_than_its_bound(index, monkeypatch):
+    monkeypatch.setattr(base, "POOL", 3)
+    monkeypatch.setattr(base, "DEEPEST_RANK", 6)
+    # Those that are meant and those that have the word are different ones.
+    put(index, *(company(f"m{number}", 1, (1, 0.01 * number, 0, 0), description="Sails") for number in range(9)))
+    put(index, *(company(f"w{number}", 1, (0, 1, 0, 0), description="Digs coal") for number in range(9)))
+    assert len(index.hybrid("coal", EAST, 6, model=MODEL)) == 6
+    assert len(index.hybrid("coal", EAST, 99, model=MODEL)) == 12  # six by each
 
 
 def test_suggestions_begin_as_typed_then_have_a_word_that_does(trades):

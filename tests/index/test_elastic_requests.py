@@ -13,11 +13,13 @@ from index.base import Spec
 from index.document import Document, Filters, fold
 from index.elastic import queries
 from index.elastic.access import Access, Address, connect
+from index.elastic.answers import apart
 from index.elastic.loads import LEASE_SECONDS, joined, left, new_loader
 from index.elastic.mapping import mappings, pack, to_document, to_known, to_source, unpack, vector_kind
-from index.elastic.words import QUERY_WORDS, query_words, starts, telling_words, words
 from index.errors import IndexUnusable
+from index.fusion import Candidate
 from index.settle import describe
+from index.words import QUERY_WORDS, query_words, starts, telling_words, words
 
 SPEC = Spec(MODEL, 384)
 
@@ -255,3 +257,34 @@ def test_plain_http_is_allowed_by_nothing_but_a_one(value):
 
 def test_secrets_are_not_shown():
     assert "hunter2" not in repr(Access(user="u", password="hunter2")) + repr(Access(api_key="hunter2"))
+
+
+# names as they are typed
+
+
+def test_a_name_is_looked_for_however_it_is_joined_and_but_for_a_letter():
+    query = queries.by_words_or_name("Ryan Air", 9, Filters(sector=("Transport",)))["query"]["bool"]
+    named = query["should"][1]["constant_score"]
+    pattern, misspelt = named["filter"]["bool"]["should"]
+    value = pattern["regexp"]["name_starts"]["value"]
+    assert value.startswith("r[^a-z0-9]*y[^a-z0-9]*a") and "n[^a-z0-9]*a[^a-z0-9]*i" in value
+    assert (misspelt["match"]["name_words"]["query"], misspelt["match"]["name_words"]["fuzziness"]) == ("ryan air", 1)
+    assert query["filter"] == [queries.matching(Filters(sector=("Transport",)))]
+
+
+def test_what_has_no_letters_is_no_name():
+    assert queries.by_words_or_name("!? .*", 9, Filters()) is None
+
+
+def test_names_are_told_from_words_by_their_score():
+    both, name, word = (Candidate(id, "", (), score) for id, score in (("b", 1007.0), ("n", 1000.0), ("w", 3.0)))
+    worded, named = apart([both, name, word])
+    assert [(one.id, one.score) for one in worded] == [("b", 7.0), ("w", 3.0)]
+    assert [(one.id, one.score) for one in named] == [("b", 7.0), ("n", 0.0)]
+
+
+def test_candidates_are_read_from_columns_and_no_document_is_unpacked():
+    query = queries.candidates(queries.nearest(vector(1, 0, 0, 0), 9, Filters(), "int8_hnsw"))
+    assert (query["_source"], query["docvalue_fields"]) == (False, ["name_folded", "industry", "tags"])
+    stored = mappings(SPEC, 0)["properties"]
+    assert all(stored[name].get("doc_values", True) for name in query["docvalue_fields"])

@@ -135,14 +135,14 @@ def test_a_deleted_company_appears_nowhere(client, index):
 
 
 def test_one_deleted_between_two_looks_falls_out_of_the_list(client, index, monkeypatch):
-    hybrid = index.hybrid
+    ranked = index.ranked
 
     def then_deleted(*arguments, **more):
-        hits = hybrid(*arguments, **more)
+        ranking = ranked(*arguments, **more)
         index.write([deleted("air-b")])
-        return hits
+        return ranking
 
-    monkeypatch.setattr(index, "hybrid", then_deleted)
+    monkeypatch.setattr(index, "ranked", then_deleted)
     found = ids(client.post("/v1/search", json={"text": "money"}))
     assert "air-b" not in found
     assert "bank" in found

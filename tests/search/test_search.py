@@ -2,12 +2,17 @@
 
 import numpy as np
 import pytest
-from companies import MODEL, company, vector
+from companies import DIMENSION, MODEL, company, vector
 from encoder import POISON, vector_of
 from market import MARKET, ids
+from starlette.testclient import TestClient
 
+from index.base import Spec
+from index.open import open_index
 from model.errors import InputError
+from search.app import create_app
 from search.asking import direction
+from search.settings import Settings
 
 
 def cosines(query: np.ndarray) -> dict[str, float]:
@@ -40,7 +45,7 @@ def test_hybrid_ranks_by_both_and_scores_by_cosine(client):
     answer = client.post("/v1/search", json={"text": "savings"})
     found = {hit["company"]["id"]: hit["score"] for hit in answer.json()["hits"]}
     assert found == pytest.approx(cosines(vector_of("savings")), abs=1e-5)
-    assert ids(answer)[0] == "bank"  # alone in both rankings: 1/61 and more, and no other has more than 1/61
+    assert ids(answer)[0] == "bank"  # nearest by meaning, and the only one with the word
 
 
 def test_the_mean_of_several_anchors_is_asked_and_none_of_them_is_answered(client):
@@ -84,20 +89,49 @@ def test_offset_goes_on_where_the_page_before_ended(client):
     assert page(0) + page(2) == ranked(vector_of("x"))
 
 
-def test_pages_of_fused_ranks_are_cut_from_one_list(client, index):
-    trades = ("steel", "glass", "paper", "cement", "timber")
-    generator = np.random.default_rng(1)
-    index.write(
+@pytest.fixture(params=["lance", "elasticsearch"])
+def large(request, tmp_path, embedder):
+    """A client of the service over 400 companies of few words, so that many are alike."""
+    if request.param == "lance":
+        url = str(tmp_path / "large")
+    else:
+        url = f"{request.getfixturevalue('elasticsearch_server').address}/large"
+    made = open_index(url, create=Spec(MODEL, DIMENSION))
+    trades, generator = ("steel", "glass", "paper", "cement", "timber"), np.random.default_rng(1)
+    made.write(
         [
             company(f"{number}", embedding=generator.normal(size=4), description=" ".join(generator.choice(trades, 3)))
-            for number in range(200)
+            for number in range(400)
         ]
     )
-    body = {"text": "steel glass", "k": 10}
-    pages = [client.post("/v1/search", json={**body, "offset": offset}) for offset in (0, 10, 20)]
-    together = client.post("/v1/search", json={**body, "k": 30})
-    assert [id for page in pages for id in ids(page)] == ids(together)
-    assert len(set(ids(together))) == 30
+    made.refresh()
+    with TestClient(create_app(made, embedder, Settings(rate=0))) as client:
+        yield client
+
+
+@pytest.mark.parametrize("k", [7, 10, 25])
+def test_pages_of_any_size_are_cut_from_one_list(large, k):
+    body = {"text": "steel glass"}
+    together = ids(large.post("/v1/search", json={**body, "k": 80}))
+    pages = [large.post("/v1/search", json={**body, "k": k, "offset": offset}) for offset in range(0, 80, k)]
+    following = [id for page in pages for id in ids(page)]
+    assert following[:80] == together
+    assert len(set(following)) == len(following) >= 80
+
+
+def test_the_last_page_tells_how_many_there_are_and_none_is_left_out(large):
+    body = {"text": "steel glass", "k": 100}
+    pages = [large.post("/v1/search", json={**body, "offset": offset}) for offset in range(0, 500, 100)]
+    assert sorted(id for page in pages for id in ids(page)) == sorted(map(str, range(400)))
+    assert [page.json()["total_known"] for page in pages] == [None, None, None, None, 400]
+
+
+def test_documents_are_fetched_once_and_only_those_of_the_page(client, index, monkeypatch):
+    asked = []
+    get_many = index.get_many
+    monkeypatch.setattr(index, "get_many", lambda some: asked.append(list(some)) or get_many(asked[-1]))
+    answer = client.post("/v1/search", json={"text": "money", "k": 2, "offset": 1})
+    assert asked == [ids(answer)] and len(asked[0]) == 2
 
 
 @pytest.mark.parametrize(
