@@ -105,7 +105,7 @@ def large(request, tmp_path, embedder):
         ]
     )
     made.refresh()
-    with TestClient(create_app(made, embedder, Settings(rate=0))) as client:
+    with TestClient(create_app(made, embedder, Settings(rate=0)), "http://localhost") as client:
         yield client
 
 
