@@ -60,7 +60,7 @@ def _parser() -> Parser:
     one = names.add_parser("compare", parents=[common], help="this tree's serving or search against another commit's")
     one.add_argument("what", choices=("serving", "search"))
     one.add_argument("--before", required=True, metavar="REV", help="the other commit")
-    one.add_argument("--rounds", type=_count, help="(default: enough for the bar)")
+    one.add_argument("--rounds", type=_count, default=compare.ROUNDS, help="(default: %(default)s)")
     one = names.add_parser("encode", parents=[common], help="the pipeline against the bare encoder and Beam's own")
     one.add_argument("--rounds", type=_count, default=encode.ROUNDS, help="(default: %(default)s)")
     one.add_argument("--texts", type=_count, default=encode.TEXTS, help="in each round (default: %(default)s)")
