@@ -67,7 +67,8 @@ class Visit:
     def __exit__(self, failed: type[BaseException] | None, *_: object) -> None:
         self.context.close()
         if failed is None:
-            assert [fault for fault in self.faults if not self.excused or self.excused not in fault] == []
+            faults = [fault for fault in self.faults if not self.excused or self.excused not in fault]
+            assert not faults, faults
 
 
 def serious_faults(page: Page, part: str | None = None) -> list[str]:

@@ -15,10 +15,11 @@ PASSWORD = "not-a-secret"
 
 
 class Backend:
-    """A new address for each index."""
+    """A new address for each index, and what has to be in the environment of whoever opens one."""
 
-    def __init__(self, base: str):
+    def __init__(self, base: str, environment: dict[str, str] | None = None):
         self._base, self._numbers = base, itertools.count()
+        self.environment = environment or {}
 
     def new_url(self) -> str:
         return f"{self._base}-{next(self._numbers)}"
@@ -36,19 +37,25 @@ def elasticsearch(elasticsearch_server):
 
 @pytest.fixture(scope="session")
 def secure_elasticsearch(tmp_path_factory):
-    """With TLS and a password, which are in the environment while it is used."""
+    """With TLS and a password."""
     files = write_certificates(tmp_path_factory.mktemp("certificates"))
     security = Security(files.server, files.server_key, PASSWORD)
-    with running(lambda: Elasticsearch(security)) as server, pytest.MonkeyPatch.context() as environment:
-        environment.setenv("PAUSE_ES_USER", "elastic")
-        environment.setenv("PAUSE_ES_PASSWORD", PASSWORD)
-        environment.setenv("PAUSE_ES_CA", str(files.authority))
-        yield Backend(f"{server.address}/secure")
+    access = {"PAUSE_ES_USER": "elastic", "PAUSE_ES_PASSWORD": PASSWORD, "PAUSE_ES_CA": str(files.authority)}
+    with running(lambda: Elasticsearch(security)) as server:
+        yield Backend(f"{server.address}/secure", access)
 
 
 @pytest.fixture(scope="session", params=["lance", "elasticsearch", "secure_elasticsearch"])
-def backend(request):
+def shared_backend(request):
     return request.getfixturevalue(request.param)
+
+
+@pytest.fixture
+def backend(shared_backend, monkeypatch):
+    """Its environment is that of one test: the next one may be about another's."""
+    for name, value in shared_backend.environment.items():
+        monkeypatch.setenv(name, value)
+    return shared_backend
 
 
 @pytest.fixture

@@ -2,12 +2,14 @@
 
 from types import SimpleNamespace
 
+import httpx
 import pytest
 from browser import Visit, chromium, served
 from companies import DIMENSION, MODEL
 from encoder import Encoder
 from forest import forest
 from market import Switch
+from waiting import wait_until
 
 from index.base import Spec
 from index.open import open_index
@@ -31,6 +33,15 @@ def parts(tmp_path_factory):
 def address(parts):
     with served(create_app(parts.index, parts.endpoint, Settings(rate=0))) as address:
         yield address
+
+
+@pytest.fixture(autouse=True)
+def left_well(request):
+    """Whatever a test took away, the next one that is served by the same app finds all of it there again."""
+    yield
+    if "address" in request.fixturenames:
+        ready = f"{request.getfixturevalue('address')}/readyz"
+        wait_until(lambda: httpx.get(ready).status_code == 200, seconds=30)
 
 
 # Of a module, and not of the session: while Playwright runs, nothing else in this thread may run an event loop.
