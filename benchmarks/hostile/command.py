@@ -65,7 +65,7 @@ def _search(service: Service, count: int, seed: int) -> dict:
     for part, of_it in enumerate((count // 5, count - count // 5)):
         seeds = [seed + THREADS * part + number for number in range(THREADS)]
         with ThreadPoolExecutor(THREADS) as pool:
-            reports += pool.map(partial(search.attack, port, count=of_it // THREADS), seeds)
+            reports += pool.map(partial(search.attack, port, count=-(-of_it // THREADS)), seeds)
         memory.append(search.resident_bytes(pid))
     faults = [fault for report in reports for fault in report.faults]
     answers = sum((report.statuses for report in reports), Counter[int]())
