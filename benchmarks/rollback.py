@@ -112,13 +112,13 @@ def measure(good: Path, bad: Path, folder: Path, rounds: int, *flags: str) -> di
     base.add(good)
     with EmbeddedServer("--model_base_path", str(folder), *flags) as server, Clients(server.address) as clients:
         usual = publish(base, good, server)
-        calm = time.monotonic()
+        calm, said = time.monotonic(), len(server.log)  # what it says of the machine as it starts is no alarm
         withdrawals = [one_round(base, bad, server, usual, random.Random(SEED + number)) for number in bar(rounds)]
         ended = time.monotonic()
     load = {"load beside a live version, s": round(usual, 1), "published and withdrawn": rounds}
     answers = [answer for answer in clients.answers if calm <= answer.sent <= ended]
     fingerprints = fingerprint(good), fingerprint(bad)
-    figures = verdict(answers, clients.failures, withdrawals, fingerprints, server.log)
+    figures = verdict(answers, clients.failures, withdrawals, fingerprints, server.log[said:])
     return {"publish, roll back": load | figures}
 
 
