@@ -14,6 +14,7 @@ from pathlib import Path
 
 from benchmarks.data import BUILD
 from benchmarks.hostile import search
+from benchmarks.hostile.memory import GROWTH, resident_bytes
 from benchmarks.reproduce import StepError
 from benchmarks.service import Service
 from benchmarks.serving import exported
@@ -23,7 +24,6 @@ from serving.embedded import EmbeddedServer
 FOLDER = BUILD / "hostile"
 COMPANIES = "examples/companies.jsonl"
 REQUESTS, SEED, THREADS = 100_000, 2021, 4
-GROWTH = 64 * 2**20  # bytes that memory may grow by after the first fifth
 TOLD = 20  # faults
 
 
@@ -66,7 +66,7 @@ def _search(service: Service, count: int, seed: int) -> dict:
         seeds = [seed + THREADS * part + number for number in range(THREADS)]
         with ThreadPoolExecutor(THREADS) as pool:
             reports += pool.map(partial(search.attack, port, count=-(-of_it // THREADS)), seeds)
-        memory.append(search.resident_bytes(pid))
+        memory.append(resident_bytes(pid))
     faults = [fault for report in reports for fault in report.faults]
     answers = sum((report.statuses for report in reports), Counter[int]())
     sent = sum(report.kinds.total() for report in reports)

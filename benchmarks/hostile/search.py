@@ -6,7 +6,6 @@ import json
 import socket
 from collections import Counter
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from benchmarks.hostile.search_requests import Hostile, hostile_requests
 
@@ -34,12 +33,6 @@ def attack(port: int, seed: int, count: int, parts_away: bool = False) -> Report
         if fault and len(report.faults) < 100:
             report.faults.append(f"seed {seed}, request {number}, {request.kind}: {fault}: {request.data[:200]!r}")
     return report
-
-
-def resident_bytes(pid: int) -> int:
-    """What a process holds in memory now."""
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmRSS:"))
 
 
 def _fault(request: Hostile, answer: bytes, parts_away: bool) -> str | None:

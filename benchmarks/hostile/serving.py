@@ -1,6 +1,5 @@
 """Sends hostile requests to an embedded server, and says what is wrong with its answers or with itself afterwards."""
 
-import os
 import socket
 import threading
 import time
@@ -18,6 +17,7 @@ import tensorflow as tf
 from tensorflow_serving.apis import get_model_status_pb2, predict_pb2
 
 from benchmarks.hostile.grpc_requests import METHODS, MODEL, PREDICT, Grpc, Surroundings
+from benchmarks.hostile.memory import GROWTH, resident_bytes
 from benchmarks.hostile.rest_requests import Raw, Rest
 from benchmarks.hostile.serving_requests import Request, hostile_requests
 
@@ -26,7 +26,6 @@ TIMEOUT = 60  # seconds: whatever hangs ends as DEADLINE_EXCEEDED, which is neve
 NAMED = {"INVALID_ARGUMENT", "NOT_FOUND", "FAILED_PRECONDITION", "PERMISSION_DENIED", "UNIMPLEMENTED",
          "RESOURCE_EXHAUSTED", "OUT_OF_RANGE"}  # fmt: skip
 REFUSED = range(400, 500)
-GROWTH = 64 * 2**20  # bytes that memory may grow by after the first fifth
 
 
 @dataclass(frozen=True)
@@ -42,8 +41,7 @@ class Target:
         """Resident bytes, the least of some moments: a large message is let go of a moment after its answer."""
         readings = []
         for _ in range(20):
-            pages = int(Path(f"/proc/{self.pid}/statm").read_text().split()[1])
-            readings.append(pages * os.sysconf("SC_PAGE_SIZE"))
+            readings.append(resident_bytes(self.pid))
             time.sleep(0.05)
         return min(readings)
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.hostile.search import attack, resident_bytes
+from benchmarks.hostile.memory import resident_bytes
+from benchmarks.hostile.search import attack
 from benchmarks.hostile.search_requests import KINDS, hostile_requests
 
 ROOT = Path(__file__).parents[2]

@@ -31,15 +31,6 @@ def models(base):
 
 
 @pytest.fixture
-def victim(tmp_path):
-    """Somebody else's folder, with a number for a name as versions have."""
-    folder = tmp_path / "victim" / "7"
-    folder.mkdir(parents=True)
-    (folder / "letters.txt").write_text("kept")
-    return folder
-
-
-@pytest.fixture
 def broken(tmp_path):
     """A base path whose version 7 does not load: what was copied of it is then removed."""
     (tmp_path / "broken" / "7").mkdir(parents=True)

@@ -35,14 +35,6 @@ def state(stub, name) -> list[tuple[int, int]]:
     return [(each.version, each.state) for each in stub.GetModelStatus(request, timeout=SOON).model_version_status]
 
 
-@pytest.fixture
-def victim(tmp_path):
-    folder = tmp_path / "victim" / "7"
-    folder.mkdir(parents=True)
-    (folder / "letters.txt").write_text("kept")
-    return folder
-
-
 def test_nobody_reloads_a_server_that_was_not_told_so(server, base, tmp_path, victim):
     broken = tmp_path / "broken"
     (broken / "7").mkdir(parents=True)
