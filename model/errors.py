@@ -1,8 +1,6 @@
-"""What a person can put right: a command line prints the message as one line and ends with exit code 2."""
+"""What a person can put right about data, encoders, runs and exports."""
 
-
-class InputError(ValueError):
-    """Says what was given, what is accepted, and what to do."""
+from common.errors import InputError
 
 
 class DataError(InputError):

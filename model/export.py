@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
 import shutil
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
-from model.command import Parser, answer
+from common.command import Parser, exit_code
 from model.contract import BFLOAT16, FLOAT32, MODEL_NAME, PRECISIONS, TextRecipe
 from model.errors import ExportError
 
 EXTRA, FACTS, WARM_UP = "assets.extra", "pause.json", "tf_serving_warmup_requests"
-WITHDRAWN = ".withdrawn"  # what serving.publish puts after the number of a version it rolled back
 WARM_UP_SHAPES = [(texts, words) for texts in (1, 8, 32) for words in (8, 40, 160)]
 
 
@@ -25,8 +27,8 @@ def export(model, base: Path, lineage: dict) -> Path:
     """Writes the next version under `base`; it appears by rename, complete and proven, or not at all."""
     import tensorflow as tf
 
-    from model import golden
-    from model.served import ServedModel
+    from model.network import golden
+    from model.network.served import ServedModel
 
     base.mkdir(parents=True, exist_ok=True)
     # Servers look for numbered directories only, so a name with a dot is never loaded.
@@ -93,25 +95,39 @@ def _write_warm_up(path: Path) -> None:
 
 
 def take_number(partial: Path, base: Path) -> Path:
-    """Renames a complete directory to the version after all that ever were in `base`, withdrawn ones included."""
-    while True:
-        names = [entry.name.removesuffix(WITHDRAWN) for entry in base.iterdir()]
-        version = base / str(max((int(name) for name in names if name.isdecimal()), default=0) + 1)
-        try:
-            os.rename(partial, version)
-            return version
-        except OSError:
-            if not version.exists():
-                raise
-            # Somebody else exported at the same moment: take the number after theirs.
+    """Renames a complete directory to the version after all that ever were in `base`. A number with an ending, which a
+    version has that was taken out of service, is used up too."""
+    with _locked(base):
+        while True:
+            names = [entry.name.partition(".")[0] for entry in base.iterdir()]
+            version = base / str(max((int(name) for name in names if name.isdecimal()), default=0) + 1)
+            try:
+                os.rename(partial, version)
+                return version
+            except OSError:
+                if not version.exists():
+                    raise
+                # A program that takes no lock exported at the same moment: take the number after its own.
+
+
+@contextmanager
+def _locked(directory: Path) -> Iterator[None]:
+    """Between looking and taking, others may publish, and remove the version whose number was seen to be free."""
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def lineage_of(spec: str) -> dict:
-    """Where the model came from: its run's configuration, data hashes and metrics, where it was trained here."""
-    found = {name: Path(spec) / f"{name}.json" for name in ("config", "metrics")}
+    """Where the model came from: its run's configuration, data hashes and metrics, where it was trained here, and
+    which answers of people it was trained on, where a retraining says so."""
+    found = {name: Path(spec) / f"{name}.json" for name in ("config", "metrics", "answers")}
     if not found["metrics"].exists():
         return {"source": spec}
-    return {name: json.loads(path.read_text()) for name, path in found.items()}
+    return {name: json.loads(path.read_text()) for name, path in found.items() if path.exists()}
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -135,7 +151,7 @@ def main(argv: list[str] | None = None) -> int:
     )
     arguments = parser.parse_args(argv)
     chosen = (arguments.recipe, arguments.max_tokens, arguments.precision)
-    return answer(lambda: _export(arguments.model, Path(arguments.to), *chosen))
+    return exit_code(lambda: _export(arguments.model, Path(arguments.to), *chosen))
 
 
 def _export(spec: str, base: Path, recipe: str | None, max_tokens: int | None, precision: str) -> None:
@@ -143,14 +159,14 @@ def _export(spec: str, base: Path, recipe: str | None, max_tokens: int | None, p
         chosen = TextRecipe(recipe) if recipe else None
     except ValueError as error:
         raise ExportError(str(error)) from error
-    import model.runtime  # noqa: F401  (TensorFlow is imported only once the flags are known to be good)
-    from model.saved import open_model
+    import common.runtime  # noqa: F401  (TensorFlow is imported only once the flags are known to be good)
+    from model.network.saved import open_model
 
     opened = open_model(spec, max_tokens)
     opened.recipe = chosen or opened.recipe
     lineage = lineage_of(spec)
     if precision == BFLOAT16:
-        from model.speed import compare
+        from model.evaluate.speed import compare
 
         opened.encoder.multiply_in_bfloat16()
         speeds = compare(opened.encoder, open_model(spec, max_tokens).encoder)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from model.command import Parser, answer
+from common.command import Parser, exit_code
 from model.errors import DataError
 
 EXAMPLE = """example:
@@ -190,7 +190,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("inputs", nargs="+", type=Path, metavar="FILE_OR_RUN", help=what)
     parser.add_argument("--out", type=Path, required=True, metavar="report.png", help=f"one of {', '.join(FORMATS)}")
     options = parser.parse_args(argv)
-    return answer(lambda: report(options.inputs, options.out))
+    return exit_code(lambda: report(options.inputs, options.out))
 
 
 def report(inputs: list[Path], out: Path) -> None:

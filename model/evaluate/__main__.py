@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from model.command import Parser, answer
+from common.command import Parser, exit_code
 from model.contract import TextRecipe
 from model.errors import DataError
 from model.evaluate.table import Result
@@ -70,7 +70,7 @@ def parser() -> Parser:
 
 def main(argv: list[str] | None = None) -> int:
     options = parser().parse_args(argv)
-    return answer(lambda: evaluate(options))
+    return exit_code(lambda: evaluate(options))
 
 
 def evaluate(options: argparse.Namespace) -> None:
@@ -149,8 +149,8 @@ def run_companies(options: argparse.Namespace) -> Result:
 
 
 def opened(spec: str, max_tokens: int | None = None):
-    import model.runtime  # noqa: F401  (TensorFlow is imported only once the input is known to be good)
-    from model.saved import open_model
+    import common.runtime  # noqa: F401  (TensorFlow is imported only once the input is known to be good)
+    from model.network.saved import open_model
 
     return open_model(spec, max_tokens)
 

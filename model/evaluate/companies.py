@@ -18,7 +18,9 @@ from pathlib import Path
 
 import numpy as np
 
-from model.data import Pairs, read_columns, read_companies, read_header, read_pairs
+from model.data.companies import read_companies
+from model.data.pairs import Pairs, read_pairs
+from model.data.tsv import read_columns, read_header
 from model.errors import DataError
 
 RANDOM_PER_PAIR = 5
@@ -145,7 +147,7 @@ def _nearest(unit: np.ndarray, rows: np.ndarray, k: int) -> np.ndarray:
 
 def class_scores(model, peers: Peers, vectors: np.ndarray) -> dict[str, float]:
     """Of the model's head, where it has one for these labels; `vectors` [n, D] are not normalised, as in training."""
-    from model.scoring import classifier_scores
+    from model.evaluate.scoring import classifier_scores
 
     pairs = peers.pairs
     if model.head is None or not set(pairs.names) <= set(model.names):

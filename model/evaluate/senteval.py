@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
-from model.data import read_columns
+from model.data.tsv import read_columns
 from model.errors import DataError
 from model.evaluate.sts import Encode
 from model.evaluate.table import data_folder

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from model.data import read_columns
+from model.data.tsv import read_columns
 from model.errors import DataError
 from model.evaluate.table import data_folder
 

@@ -10,9 +10,9 @@ import numpy as np
 import tensorflow as tf
 from tqdm import tqdm
 
-from model.encoder import Encoder
 from model.evaluate.sts import ScoredPairs, cosines, spearman
-from model.schedules import WarmUp
+from model.network.encoder import Encoder
+from model.training.schedules import WarmUp
 
 HIGHEST_SCORE = 5.0
 WINDOW = 20  # batches whose rows are sorted by length together: wide enough to pad little, small enough to stay random

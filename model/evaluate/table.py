@@ -1,4 +1,4 @@
-"""What an evaluation came to, as JSON and as a table for people, and the folder its data lies in."""
+"""The result of an evaluation, as JSON and as a table; the folder that its data lies in."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from model.contract import FLOAT32
-from model.encoder import Encoder
+from model.network.encoder import Encoder
 
 TEXTS, TOKENS = 32, 128  # a batch of ordinary descriptions
 ROUNDS = 5

@@ -1,4 +1,4 @@
-"""What changes over a run: the weight of the annealed terms, and the learning rate."""
+"""Schedules over a run: the weight of the annealed terms, and the learning rate."""
 
 import keras
 import tensorflow as tf

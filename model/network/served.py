@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-from model.saved import PauseModel
+from model.network.saved import PauseModel
 
 # Texts of one request are encoded in runs of this many padded tokens, longest first: a request of a thousand long
 # texts then needs no more memory than one of thirty, and short texts are not padded to the longest of all.

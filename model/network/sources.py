@@ -13,7 +13,7 @@ import keras
 import tensorflow as tf
 
 from model.errors import EncoderError
-from model.text import learn_vocabulary
+from model.network.tokenizer import learn_vocabulary
 
 ACCEPTED = (
     "scratch:L2-H128, package:NAME, a Keras Hub preset or directory, a Hugging Face BERT directory, "

@@ -5,12 +5,12 @@ from __future__ import annotations
 import keras
 import tensorflow as tf
 
-from model import losses
-from model.config import TrainConfig
-from model.data import Pairs
-from model.sampling import LENGTH_GROUPS
-from model.saved import PauseModel
-from model.schedules import WarmUp, anneal
+from model.data.pairs import Pairs
+from model.data.sampling import LENGTH_GROUPS
+from model.network.saved import PauseModel
+from model.training import losses
+from model.training.config import TrainConfig
+from model.training.schedules import WarmUp, anneal
 
 
 class TrainingStep:

@@ -1,4 +1,4 @@
-"""From a run's configuration to checked data: everything that can be wrong with the input is said here."""
+"""Makes training data of a configuration; all mistakes in the input are reported here, before any work."""
 
 from __future__ import annotations
 
@@ -6,17 +6,22 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from model import priors, variants
-from model.config import TrainConfig
 from model.contract import DESCRIPTION_ONLY, INDUSTRY_FIRST, TextRecipe
-from model.data import Pairs, file_hash, hide_labels, read_companies, read_pairs, split
+from model.data import variants
+from model.data.companies import read_companies
+from model.data.pairs import Pairs, hide_labels, read_pairs, split
+from model.data.sampling import steps_per_epoch
+from model.data.tsv import file_hash
+from model.data.variants import Variants
 from model.errors import DataError
-from model.sampling import steps_per_epoch
-from model.variants import Variants
+from model.training import priors
+from model.training.config import TrainConfig, parse_share
 
 
 @dataclass(frozen=True)
 class TrainingData:
+    """Pairs, texts and choices of a run, all of them checked."""
+
     pairs: Pairs
     variants: Variants
     recipe: TextRecipe
@@ -63,14 +68,6 @@ def prepare(config: TrainConfig) -> TrainingData:
         dev=dev,
         dev_variants=texts_of(dev.items) if dev else None,
     )
-
-
-def parse_share(text: str | None) -> float | None:
-    """'10%' -> 0.1; anything else is no share."""
-    try:
-        return float(text.removesuffix("%")) / 100 if text and text.endswith("%") else None
-    except ValueError:
-        return None
 
 
 def _read(config: TrainConfig, path: str, names: tuple[str, ...] | None = None) -> Pairs:

@@ -10,10 +10,10 @@ import numpy as np
 from safetensors.numpy import load_file, save_file
 
 from model.contract import DESCRIPTION_ONLY, Contract, TextRecipe
-from model.encoder import Encoder, load_encoder
 from model.errors import EncoderError
-from model.pair import PairHead
-from model.run import CONFIG
+from model.network.encoder import Encoder, load_encoder
+from model.network.pair_head import PairHead
+from model.training.run import CONFIG
 
 SETTINGS, WEIGHTS, BODY = "model.json", "head.safetensors", "encoder"
 

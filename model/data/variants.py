@@ -1,4 +1,4 @@
-"""The texts an item may appear as in training: records that lack fields must work too."""
+"""The texts that an item may appear as in training: with fields left out, so that poorer records work too."""
 
 from __future__ import annotations
 

@@ -10,8 +10,8 @@ import tensorflow as tf
 
 from model.contract import BFLOAT16, FLOAT32, fingerprint
 from model.errors import EncoderError
-from model.sources import Source, load_source
-from model.text import Tokenizer
+from model.network.sources import Source, load_source
+from model.network.tokenizer import Tokenizer
 
 TOKENS_PER_BATCH = 8192  # about 250 MB of activations for a 384-wide body, and still wide enough for two cores
 

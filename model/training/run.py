@@ -10,8 +10,8 @@ import numpy as np
 from safetensors import safe_open
 from safetensors.numpy import save_file
 
-from model.config import TrainConfig
 from model.errors import RunError
+from model.training.config import TrainConfig
 
 CONFIG, HISTORY, METRICS = "config.json", "history.jsonl", "metrics.json"
 STATE, BEST = "state.safetensors", "best.safetensors"

@@ -1,12 +1,12 @@
-"""How good a model is on labelled pairs: its classifier's accuracy, precision and recall, its space's AUC."""
+"""Scores on labelled pairs: accuracy, precision and recall of the classifier, AUC of the cosine."""
 
 from __future__ import annotations
 
 import numpy as np
 from sklearn.metrics import accuracy_score, precision_score, recall_score, roc_auc_score
 
-from model.data import Pairs
-from model.pair import PairHead
+from model.data.pairs import Pairs
+from model.network.pair_head import PairHead
 
 
 def classifier_scores(head: PairHead, pairs: Pairs, left: np.ndarray, right: np.ndarray) -> dict[str, float]:

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from model.data import Pairs, strata
+from model.data.pairs import Pairs, strata
+from model.data.variants import Variants
 from model.errors import DataError
-from model.variants import Variants
 
 LENGTH_GROUPS = 4  # of a batch's distinct texts; more groups pad less but make matrices too small for the cores
 

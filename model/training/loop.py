@@ -11,18 +11,18 @@ import numpy as np
 import tensorflow as tf
 from tqdm import tqdm
 
-from model import priors
-from model.cache import cached
-from model.config import TrainConfig
-from model.encoder import Encoder
-from model.pair import PairHead
-from model.prepare import TrainingData, sample_rows
-from model.run import Run
-from model.sampling import Batch, KnownPositives, assemble, epoch_rows
-from model.saved import PauseModel, save_model
-from model.scoring import classifier_scores, space_scores
-from model.sources import load_source
-from model.step import TrainingStep
+from model.data.sampling import Batch, KnownPositives, assemble, epoch_rows
+from model.evaluate.scoring import classifier_scores, space_scores
+from model.network.encoder import Encoder
+from model.network.pair_head import PairHead
+from model.network.saved import PauseModel, save_model
+from model.network.sources import load_source
+from model.training import priors
+from model.training.cache import cached
+from model.training.config import TrainConfig
+from model.training.prepare import TrainingData, sample_rows
+from model.training.run import Run
+from model.training.step import TrainingStep
 
 PRIOR_ROWS = 1000  # pairs of each side that the prior is estimated from
 
@@ -35,6 +35,8 @@ def build_model(config: TrainConfig, data: TrainingData) -> PauseModel:
 
 
 class Trainer:
+    """Trains one model on one set of data, step by step, and keeps the best epoch."""
+
     def __init__(self, model: PauseModel, data: TrainingData, config: TrainConfig, run: Run):
         self.model, self.data, self.config, self.run = model, data, config, run
         self.total = data.steps * config.epochs
