@@ -8,19 +8,20 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from common.errors import InputError
 from model.contract import MODEL_NAME, Contract
-from model.errors import InputError
-from serving import wire_pb2 as wire
-from serving.channel import Abandoned, Endpoint, Refused, ServingUnavailable, TlsFiles
+from serving.endpoint.channel import Abandoned, Endpoint, Refused, ServingUnavailable
+from serving.endpoint.connection import TlsFiles
+from serving.endpoint.messages import Vectors, contract_of, predict_request, vectors_of
+from serving.endpoint.versions import Versions
+from serving.tracing import spans
 
 TOKENS_PER_REQUEST = 8192
 TEXTS_PER_REQUEST = 256
 BYTES_PER_REQUEST = 3_500_000  # gRPC servers take 4 MB unless told otherwise; the rest is room for the envelope
 BYTES_PER_TOKEN = 4  # of English, roughly: only the balance of batches depends on it
 
-Vectors = NDArray[np.float32]
 Outcome = tuple[Vectors, str] | Refused  # of one text: its vector [d] and the fingerprint, or why there is none
 
 
@@ -67,19 +68,23 @@ class EmbeddingClient:
             raise ValueError(f"in_flight must be at least 1, got {in_flight}")
         self._model, self._in_flight = model, in_flight
         self._endpoint = Endpoint(addresses, timeout, deadline, tls)
+        self._versions = Versions(self._endpoint, model)
         self._contract: Contract | None = None
 
-    def embed(self, texts: Iterable[str]) -> tuple[Vectors, list[str]]:
-        """Vectors float32 [n, d] and the fingerprint of the model that made each; TextsRefused where some cannot be."""
+    def embed(self, texts: Iterable[str], model: str | None = None) -> tuple[Vectors, list[str]]:
+        """Vectors float32 [n, d] and the fingerprint of the model that made each; TextsRefused where some cannot be.
+
+        With the fingerprint of a `model`, by that very model, newest or not; ModelNotServed where it is not served."""
         if isinstance(texts, str | bytes):
             raise TypeError(f"texts are a list of str, got one {type(texts).__name__}: {texts[:40]!r}")
         texts = list(texts)
         rows: dict[bytes, int] = {}  # equal texts are sent once
         places = [rows.setdefault(_utf8(text, position), len(rows)) for position, text in enumerate(texts)]
-        contract = self.contract()
-        outcomes = self._encode(list(rows), contract.max_tokens)
+        with spans.span("embed", texts=len(rows)):
+            contract = self.contract(model)
+            outcomes = self._encode(list(rows), contract.max_tokens, model)
         vectors, fingerprints = _stacked(outcomes, contract.dimension)
-        if any(made and made != contract.fingerprint for made in fingerprints):
+        if model is None and any(made and made != contract.fingerprint for made in fingerprints):
             self._contract = None  # the server changed its model: whoever asks next is told what that one promises
         vectors, fingerprints = vectors[places], [fingerprints[place] for place in places]
         refusals = _refusals(texts, [outcomes[place] for place in places])
@@ -87,13 +92,16 @@ class EmbeddingClient:
             raise TextsRefused(refusals, vectors, fingerprints)
         return vectors, fingerprints
 
-    def contract(self) -> Contract:
-        """What the server's model promises; asked once, and again when vectors came from another model."""
+    def contract(self, model: str | None = None) -> Contract:
+        """What the newest model promises; asked once, and again when vectors came from another one. With a
+        fingerprint, what that model promises; ModelNotServed where it was not served when it was first asked for."""
+        if model is not None:
+            return self._versions.contract(model)
         known = self._contract
         if known is None:
             try:
-                outputs = self._endpoint.predict(predict_request(self._model, "contract", [b""])).outputs
-                known = self._contract = Contract.from_json(outputs["contract"].string_val[0])
+                response = self._endpoint.predict(predict_request(self._model, "contract", [b""]))
+                known = self._contract = contract_of(response)
             except InputError:
                 raise
             except (ValueError, LookupError, TypeError) as error:
@@ -102,6 +110,10 @@ class EmbeddingClient:
                     f"serve one that `python -m model.export` made ({error})"
                 ) from error
         return known
+
+    def served(self) -> dict[str, int]:
+        """Fingerprint -> version of every model that can be asked for at this moment, the newest first."""
+        return self._versions.served()
 
     def close(self) -> None:
         self._endpoint.close()
@@ -112,14 +124,14 @@ class EmbeddingClient:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _encode(self, texts: Sequence[bytes], max_tokens: int) -> list[Outcome]:
+    def _encode(self, texts: Sequence[bytes], max_tokens: int, model: str | None) -> list[Outcome]:
         """One outcome a text; the first part that fails for good ends the others, which nobody would read."""
         parts = split([len(text) for text in texts], max_tokens)
         abandoned = threading.Event()
 
         def encode(rows: list[int]) -> zip[tuple[int, Outcome]]:
             try:
-                return zip(rows, self._isolated([texts[row] for row in rows], abandoned), strict=True)
+                return zip(rows, self._isolated([texts[row] for row in rows], model, abandoned), strict=True)
             except BaseException:
                 abandoned.set()  # here, before this thread takes the next part
                 raise
@@ -130,7 +142,8 @@ class EmbeddingClient:
         else:
             pool = ThreadPoolExecutor(self._in_flight, thread_name_prefix="embed")
             try:
-                for done in as_completed([pool.submit(encode, rows) for rows in parts]):
+                below = spans.carried(encode)
+                for done in as_completed([pool.submit(below, rows) for rows in parts]):
                     if not isinstance(done.exception(), Abandoned):  # the part that made it so is still to come
                         found.update(done.result())
             finally:
@@ -138,25 +151,21 @@ class EmbeddingClient:
                 pool.shutdown(wait=False, cancel_futures=True)
         return [found[row] for row in range(len(texts))]
 
-    def _isolated(self, texts: list[bytes], abandoned: threading.Event) -> list[Outcome]:
+    def _isolated(self, texts: list[bytes], model: str | None, abandoned: threading.Event) -> list[Outcome]:
         """One outcome a text: a refused request is halved until the texts at fault stand alone."""
         try:
             request = predict_request(self._model, "serving_default", texts)
-            return [*vectors_of(self._endpoint.predict(request, abandoned), len(texts))]
+            if model is None:
+                response = self._endpoint.predict(request, abandoned)
+            else:
+                response = self._versions.predict(request, model, abandoned)
+            return [*vectors_of(response, len(texts))]
         except Refused as refused:
             if len(texts) == 1:
                 return [refused]
             middle = len(texts) // 2
-            return self._isolated(texts[:middle], abandoned) + self._isolated(texts[middle:], abandoned)
-
-
-def predict_request(model: str, signature: str, texts: Sequence[bytes]) -> wire.PredictRequest:
-    request = wire.PredictRequest(model_spec=wire.ModelSpec(name=model, signature_name=signature))
-    tensor = request.inputs["text"]
-    tensor.dtype = wire.STRING
-    tensor.tensor_shape.dim.add(size=len(texts))
-    tensor.string_val.extend(texts)
-    return request
+            first, rest = texts[:middle], texts[middle:]
+            return self._isolated(first, model, abandoned) + self._isolated(rest, model, abandoned)
 
 
 def split(sizes: Sequence[int], max_tokens: int) -> list[list[int]]:
@@ -173,31 +182,6 @@ def split(sizes: Sequence[int], max_tokens: int) -> list[list[int]]:
         parts[-1].append(position)
         total += size
     return parts
-
-
-def vectors_of(response: wire.PredictResponse, count: int) -> list[tuple[Vectors, str]]:
-    """The vector [d] and the fingerprint of each of the `count` texts that were sent."""
-    embedding, names = response.outputs["embedding"], response.outputs["model"].string_val
-    shape = [dim.size for dim in embedding.tensor_shape.dim]
-    flat = _floats(embedding) if embedding.dtype == wire.FLOAT else np.empty(0, np.float32)
-    if len(shape) != 2 or shape[0] != count or len(names) != count or flat.size != shape[0] * shape[1]:
-        raise ServingUnavailable(
-            f"{count} texts were answered with {flat.size} floats of shape {shape} and {len(names)} fingerprints; "
-            "serve a model that `python -m model.export` made"
-        )
-    return list(zip(flat.reshape(shape), (name.decode(errors="replace") for name in names), strict=True))
-
-
-def _floats(tensor: wire.Tensor) -> Vectors:
-    if tensor.tensor_content:
-        return np.frombuffer(tensor.tensor_content, "<f4")
-    # TensorFlow Serving's own way is the repeated field, a hundred times slower to read number by number than from the
-    # end of the message, where it is packed as the last field.
-    count = len(tensor.float_val)
-    tensor.ClearField("string_val")
-    tensor.DiscardUnknownFields()
-    packed = tensor.SerializeToString()
-    return np.frombuffer(packed, "<f4", count, len(packed) - 4 * count)
 
 
 def _utf8(text: str, position: int) -> bytes:

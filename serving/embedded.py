@@ -8,13 +8,14 @@ import sys
 import threading
 from typing import Self
 
-from model.errors import InputError
+from common.errors import Outage
 
 READY = re.compile(r"ready: gRPC at (?P<host>\S+):(?P<port>\d+)(?:, REST at \S+:(?P<rest>\d+))?\n")
+KEPT_VERSIONS = 2  # of ours: the newest, and the one that an index has until it is moved
 START_SECONDS, STOP_SECONDS = 300.0, 60.0
 
 
-class ServerSilent(InputError):
+class ServerSilent(Outage):
     """The server ended, or never said what was waited for, being ready for one; its own last words are in here."""
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import logging
 import signal
 import sys
 import tempfile
@@ -12,11 +11,14 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from model.command import Parser, answer
+from common.command import Parser, exit_code
+from common.errors import InputError
 from model.contract import MODEL_NAME
-from model.errors import ExportError, InputError
-from serving.storage import FACTS_FILE, SAVED_MODEL, Base, Local, StorageError, contents, open_base
-from serving.withdrawal import wait_until_gone
+from model.errors import ExportError
+from serving.endpoint.withdrawal import wait_until_gone
+from serving.storage.base import FACTS_FILE, SAVED_MODEL, Base, StorageError, contents
+from serving.storage.local import Local
+from serving.storage.open import open_base
 
 KEEP = 3
 
@@ -24,7 +26,7 @@ KEEP = 3
 def publish(source: Path, base: Base) -> int:
     """The number under which the version in `source` is served from now on; it appears proven and complete."""
     total = sum(contents(source).values())
-    _prove(source)
+    require_proof(source)
     # A small copy is over before the bar would be drawn.
     with tqdm(
         total=total, unit="B", unit_scale=True, desc="copying", file=sys.stderr, disable=None, leave=False, delay=1
@@ -46,8 +48,8 @@ def rollback(base: Base) -> tuple[list[int], int]:
     return withdrawn, older[-1]
 
 
-def _prove(directory: Path) -> None:
-    from serving.server.proof import prove
+def require_proof(directory: Path) -> None:
+    from serving.server.models.proof import prove
 
     prove(directory)
 
@@ -109,7 +111,7 @@ def _at_least_one(text: str) -> int:
     return int(text)
 
 
-def main(argv: list[str] | None = None) -> int:
+def _parser() -> Parser:
     parser = Parser(
         prog="python -m serving.publish",
         description="Prove that a version reproduces its golden vectors, copy it to a base path that servers watch,\n"
@@ -135,14 +137,18 @@ def main(argv: list[str] | None = None) -> int:
         help="with --rollback: servers to wait for, until none of them answers by what was withdrawn",
     )
     parser.add_argument("--model_name", default=MODEL_NAME, help="what they call the model (default: %(default)s)")
+    return parser
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = _parser()
     arguments = parser.parse_args(argv)
-    logging.getLogger("apache_beam").setLevel(logging.ERROR)  # its retries; what comes of them is told once
     if arguments.rollback == bool(arguments.source) or (arguments.rollback and arguments.keep):
         parser.error("give either --from, with or without --keep, or --rollback")
     if arguments.serving and not arguments.rollback:
         parser.error("--serving goes with --rollback")
     try:
-        return answer(lambda: _work(arguments))
+        return exit_code(lambda: _work(arguments))
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import wrappers_pb2 as google_dot_protobuf_dot_wrappers__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x12serving/wire.proto\x12\npause.wire\x1a\x1egoogle/protobuf/wrappers.proto\"L\n\x0bTensorShape\x12(\n\x03\x64im\x18\x02 \x03(\x0b\x32\x1b.pause.wire.TensorShape.Dim\x1a\x13\n\x03\x44im\x12\x0c\n\x04size\x18\x01 \x01(\x03\"\x9b\x01\n\x06Tensor\x12#\n\x05\x64type\x18\x01 \x01(\x0e\x32\x14.pause.wire.DataType\x12-\n\x0ctensor_shape\x18\x02 \x01(\x0b\x32\x17.pause.wire.TensorShape\x12\x16\n\x0etensor_content\x18\x04 \x01(\x0c\x12\x11\n\tfloat_val\x18\x05 \x03(\x02\x12\x12\n\nstring_val\x18\x08 \x03(\x0c\"\x8c\x01\n\tModelSpec\x12\x0c\n\x04name\x18\x01 \x01(\t\x12.\n\x07version\x18\x02 \x01(\x0b\x32\x1b.google.protobuf.Int64ValueH\x00\x12\x17\n\rversion_label\x18\x04 \x01(\tH\x00\x12\x16\n\x0esignature_name\x18\x03 \x01(\tB\x10\n\x0eversion_choice\"\xcd\x01\n\x0ePredictRequest\x12)\n\nmodel_spec\x18\x01 \x01(\x0b\x32\x15.pause.wire.ModelSpec\x12\x36\n\x06inputs\x18\x02 \x03(\x0b\x32&.pause.wire.PredictRequest.InputsEntry\x12\x15\n\routput_filter\x18\x03 \x03(\t\x1a\x41\n\x0bInputsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12!\n\x05value\x18\x02 \x01(\x0b\x32\x12.pause.wire.Tensor:\x02\x38\x01\"\xbb\x01\n\x0fPredictResponse\x12\x39\n\x07outputs\x18\x01 \x03(\x0b\x32(.pause.wire.PredictResponse.OutputsEntry\x12)\n\nmodel_spec\x18\x02 \x01(\x0b\x32\x15.pause.wire.ModelSpec\x1a\x42\n\x0cOutputsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12!\n\x05value\x18\x02 \x01(\x0b\x32\x12.pause.wire.Tensor:\x02\x38\x01*.\n\x08\x44\x61taType\x12\x0b\n\x07INVALID\x10\x00\x12\t\n\x05\x46LOAT\x10\x01\x12\n\n\x06STRING\x10\x07\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x12serving/wire.proto\x12\npause.wire\x1a\x1egoogle/protobuf/wrappers.proto\"L\n\x0bTensorShape\x12(\n\x03\x64im\x18\x02 \x03(\x0b\x32\x1b.pause.wire.TensorShape.Dim\x1a\x13\n\x03\x44im\x12\x0c\n\x04size\x18\x01 \x01(\x03\"\x9b\x01\n\x06Tensor\x12#\n\x05\x64type\x18\x01 \x01(\x0e\x32\x14.pause.wire.DataType\x12-\n\x0ctensor_shape\x18\x02 \x01(\x0b\x32\x17.pause.wire.TensorShape\x12\x16\n\x0etensor_content\x18\x04 \x01(\x0c\x12\x11\n\tfloat_val\x18\x05 \x03(\x02\x12\x12\n\nstring_val\x18\x08 \x03(\x0c\"\x8c\x01\n\tModelSpec\x12\x0c\n\x04name\x18\x01 \x01(\t\x12.\n\x07version\x18\x02 \x01(\x0b\x32\x1b.google.protobuf.Int64ValueH\x00\x12\x17\n\rversion_label\x18\x04 \x01(\tH\x00\x12\x16\n\x0esignature_name\x18\x03 \x01(\tB\x10\n\x0eversion_choice\"\xcd\x01\n\x0ePredictRequest\x12)\n\nmodel_spec\x18\x01 \x01(\x0b\x32\x15.pause.wire.ModelSpec\x12\x36\n\x06inputs\x18\x02 \x03(\x0b\x32&.pause.wire.PredictRequest.InputsEntry\x12\x15\n\routput_filter\x18\x03 \x03(\t\x1a\x41\n\x0bInputsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12!\n\x05value\x18\x02 \x01(\x0b\x32\x12.pause.wire.Tensor:\x02\x38\x01\"\xbb\x01\n\x0fPredictResponse\x12\x39\n\x07outputs\x18\x01 \x03(\x0b\x32(.pause.wire.PredictResponse.OutputsEntry\x12)\n\nmodel_spec\x18\x02 \x01(\x0b\x32\x15.pause.wire.ModelSpec\x1a\x42\n\x0cOutputsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12!\n\x05value\x18\x02 \x01(\x0b\x32\x12.pause.wire.Tensor:\x02\x38\x01\"B\n\x15GetModelStatusRequest\x12)\n\nmodel_spec\x18\x01 \x01(\x0b\x32\x15.pause.wire.ModelSpec\"N\n\x12ModelVersionStatus\x12\x0f\n\x07version\x18\x01 \x01(\x03\x12\'\n\x05state\x18\x02 \x01(\x0e\x32\x18.pause.wire.VersionState\"V\n\x16GetModelStatusResponse\x12<\n\x14model_version_status\x18\x01 \x03(\x0b\x32\x1e.pause.wire.ModelVersionStatus*.\n\x08\x44\x61taType\x12\x0b\n\x07INVALID\x10\x00\x12\t\n\x05\x46LOAT\x10\x01\x12\n\n\x06STRING\x10\x07*Z\n\x0cVersionState\x12\x0b\n\x07UNKNOWN\x10\x00\x12\t\n\x05START\x10\n\x12\x0b\n\x07LOADING\x10\x14\x12\r\n\tAVAILABLE\x10\x1e\x12\r\n\tUNLOADING\x10(\x12\x07\n\x03\x45ND\x10\x32\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -36,8 +36,10 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_PREDICTREQUEST_INPUTSENTRY']._serialized_options = b'8\001'
   _globals['_PREDICTRESPONSE_OUTPUTSENTRY']._loaded_options = None
   _globals['_PREDICTRESPONSE_OUTPUTSENTRY']._serialized_options = b'8\001'
-  _globals['_DATATYPE']._serialized_start=843
-  _globals['_DATATYPE']._serialized_end=889
+  _globals['_DATATYPE']._serialized_start=1079
+  _globals['_DATATYPE']._serialized_end=1125
+  _globals['_VERSIONSTATE']._serialized_start=1127
+  _globals['_VERSIONSTATE']._serialized_end=1217
   _globals['_TENSORSHAPE']._serialized_start=66
   _globals['_TENSORSHAPE']._serialized_end=142
   _globals['_TENSORSHAPE_DIM']._serialized_start=123
@@ -54,4 +56,10 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_PREDICTRESPONSE']._serialized_end=841
   _globals['_PREDICTRESPONSE_OUTPUTSENTRY']._serialized_start=775
   _globals['_PREDICTRESPONSE_OUTPUTSENTRY']._serialized_end=841
+  _globals['_GETMODELSTATUSREQUEST']._serialized_start=843
+  _globals['_GETMODELSTATUSREQUEST']._serialized_end=909
+  _globals['_MODELVERSIONSTATUS']._serialized_start=911
+  _globals['_MODELVERSIONSTATUS']._serialized_end=989
+  _globals['_GETMODELSTATUSRESPONSE']._serialized_start=991
+  _globals['_GETMODELSTATUSRESPONSE']._serialized_end=1077
 # @@protoc_insertion_point(module_scope)

@@ -13,9 +13,24 @@ class DataType(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     INVALID: _ClassVar[DataType]
     FLOAT: _ClassVar[DataType]
     STRING: _ClassVar[DataType]
+
+class VersionState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    UNKNOWN: _ClassVar[VersionState]
+    START: _ClassVar[VersionState]
+    LOADING: _ClassVar[VersionState]
+    AVAILABLE: _ClassVar[VersionState]
+    UNLOADING: _ClassVar[VersionState]
+    END: _ClassVar[VersionState]
 INVALID: DataType
 FLOAT: DataType
 STRING: DataType
+UNKNOWN: VersionState
+START: VersionState
+LOADING: VersionState
+AVAILABLE: VersionState
+UNLOADING: VersionState
+END: VersionState
 
 class TensorShape(_message.Message):
     __slots__ = ("dim",)
@@ -85,3 +100,23 @@ class PredictResponse(_message.Message):
     outputs: _containers.MessageMap[str, Tensor]
     model_spec: ModelSpec
     def __init__(self, outputs: _Optional[_Mapping[str, Tensor]] = ..., model_spec: _Optional[_Union[ModelSpec, _Mapping]] = ...) -> None: ...
+
+class GetModelStatusRequest(_message.Message):
+    __slots__ = ("model_spec",)
+    MODEL_SPEC_FIELD_NUMBER: _ClassVar[int]
+    model_spec: ModelSpec
+    def __init__(self, model_spec: _Optional[_Union[ModelSpec, _Mapping]] = ...) -> None: ...
+
+class ModelVersionStatus(_message.Message):
+    __slots__ = ("version", "state")
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    version: int
+    state: VersionState
+    def __init__(self, version: _Optional[int] = ..., state: _Optional[_Union[VersionState, str]] = ...) -> None: ...
+
+class GetModelStatusResponse(_message.Message):
+    __slots__ = ("model_version_status",)
+    MODEL_VERSION_STATUS_FIELD_NUMBER: _ClassVar[int]
+    model_version_status: _containers.RepeatedCompositeFieldContainer[ModelVersionStatus]
+    def __init__(self, model_version_status: _Optional[_Iterable[_Union[ModelVersionStatus, _Mapping]]] = ...) -> None: ...

@@ -6,18 +6,20 @@ import asyncio
 import logging
 import sys
 
-from model.command import answer
-from serving.server.options import Options, parse
-from serving.server.ports import listen
-from serving.server.threads import one_core_a_run
+from common.command import exit_code
+from common.ports import listen
+from serving.server.compute.threads import one_core_a_run
+from serving.server.config.options import Options, parse
+from serving.tracing.start import start
 
 
 def main(argv: list[str] | None = None) -> int:
-    return answer(lambda: _serve(parse(argv)))
+    return exit_code(lambda: _serve(parse(argv)))
 
 
 def _serve(options: Options) -> None:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname).1s %(message)s", stream=sys.stderr)
+    start("pause-serving")
     _check_ports(options)
     one_core_a_run()  # TensorFlow is imported only once the flags are known to be good
     from serving.server.serve import serve

@@ -1,9 +1,17 @@
-"""The server in figures, as a Prometheus page: TensorFlow Serving's names where it has them, `pause_` for our own."""
+"""Prometheus metrics of the server: TensorFlow Serving's names where it has them, `pause_` for our own."""
 
 from __future__ import annotations
 
 import grpc
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    disable_created_metrics,
+    generate_latest,
+)
 
 CONTENT_TYPE = "text/plain"
 UNKNOWN_MODEL = "unknown"
@@ -52,6 +60,10 @@ class Metrics:
         )
         self._add_batches(registry)
         self._add_versions(registry)
+
+    def add_process(self) -> None:
+        """Memory and time of the process, which a server has to itself."""
+        ProcessCollector(registry=self._registry)
 
     def _add_batches(self, registry: CollectorRegistry) -> None:
         by_model = ["model_name"]

@@ -17,20 +17,20 @@ import uvicorn
 from grpc import aio
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
-from model.errors import InputError
-from serving.server.batching import Batcher
-from serving.server.config_file import follow
-from serving.server.files import CORES, Batching
-from serving.server.inference import ExampleInference
-from serving.server.loading import Loading
+from common.errors import InputError
+from common.ports import listen
+from serving.server.api.inference import ExampleInference
+from serving.server.api.predict import Predictor
+from serving.server.api.reload import Reload
+from serving.server.api.rest import create_app
+from serving.server.api.rpc import MODEL, PREDICTION, create_server
+from serving.server.compute.batching import Batcher
+from serving.server.config.config_file import follow
+from serving.server.config.files import CORES, Batching
+from serving.server.config.options import Options
 from serving.server.metrics import Metrics
-from serving.server.models import Models
-from serving.server.options import Options
-from serving.server.ports import listen
-from serving.server.predict import Predictor
-from serving.server.reload import Reload
-from serving.server.rest import create_app
-from serving.server.rpc import MODEL, PREDICTION, create_server
+from serving.server.models.loading import Loading
+from serving.server.models.registry import Models
 
 DRAIN_SECONDS = 30
 HEALTH_SECONDS = 0.5
@@ -43,6 +43,7 @@ async def serve(options: Options) -> None:
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(options.grpc_threads))
     stopping = _stop_event(options.stop_with_stdin)
     metrics = Metrics()
+    metrics.add_process()
     batching = options.batching or Batching()
     loading = Loading(options.compile, batching.max_texts, CORES, options.load_retries, options.retry_seconds)
     models = Models(options.models, loading, options.poll_seconds, metrics)
@@ -64,7 +65,7 @@ async def serve(options: Options) -> None:
             background.append(asyncio.create_task(following))
         # No warnings: there is one for every request that is no HTTP, and a stranger could fill the disk with them.
         rest = _Rest(uvicorn.Config(app, log_level="error", access_log=False))
-        answering = asyncio.create_task(rest.serve([rest_socket])) if rest_socket else None
+        responding = asyncio.create_task(rest.serve([rest_socket])) if rest_socket else None
         rest_note = f", REST at {options.host}:{rest_socket.getsockname()[1]}" if rest_socket else ""
         log.info("ready: gRPC at %s:%d%s", options.host, port, rest_note)
 
@@ -74,9 +75,9 @@ async def serve(options: Options) -> None:
             task.cancel()
         await health_service.enter_graceful_shutdown()
         await server.stop(DRAIN_SECONDS)
-        if answering:
+        if responding:
             rest.should_exit = True
-            await answering
+            await responding
     await asyncio.to_thread(models.stop)
     await asyncio.to_thread(batcher.close)
 
