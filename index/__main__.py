@@ -1,4 +1,5 @@
-"""What is in an index, a new empty one, and the end of its tombstones: `python -m index status|create|purge`."""
+"""What is in an index, a new empty one, and the end of its tombstones and of what moves left behind:
+`python -m index status|create|purge|drop`."""
 
 from __future__ import annotations
 
@@ -9,9 +10,9 @@ import sys
 from dataclasses import asdict
 from datetime import UTC, datetime
 
+from common.command import Parser, exit_code
 from index.base import Spec, Status
 from index.open import open_index
-from model.command import Parser, answer
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
@@ -66,6 +67,14 @@ def _purge(arguments: argparse.Namespace) -> None:
     print(f"removed {removed:,} tombstones from {arguments.index}")
 
 
+def _drop(arguments: argparse.Namespace) -> None:
+    index = open_index(arguments.index)
+    dropped = index.drop_former()
+    kept = index.status().physical
+    said = f"removed {', '.join(dropped)}" if dropped else "nothing to remove"
+    print(f"{said}; {arguments.index} answers from {kept}" + (", and has none to roll back to" if dropped else ""))
+
+
 def _duration(text: str) -> int:
     match = re.fullmatch(r"(\d{1,9})([smhd])", text, re.ASCII)
     if not match:
@@ -81,9 +90,10 @@ def _parser() -> Parser:
         epilog="examples:\n"
         "  python -m index status --index build/index\n"
         "  python -m index create --index build/index --serving localhost:8500\n"
-        "  python -m index purge --index build/index --older-than 30d",
+        "  python -m index purge --index build/index --older-than 30d\n"
+        "  python -m index drop --former --index build/index",
     )
-    commands = parser.add_subparsers(dest="command", required=True, metavar="status|create|purge")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="status|create|purge|drop")
     status = commands.add_parser("status", help="what is in it: companies, tombstones, model, freshness, size")
     status.add_argument("--json", action="store_true", help="one JSON object; times in microseconds")
     status.set_defaults(work=_status)
@@ -103,7 +113,12 @@ def _parser() -> Parser:
         help="since written, such as 30d or 12h",
     )
     purge.set_defaults(work=_purge)
-    for command in (status, create, purge):
+    drop = commands.add_parser("drop", help="remove what moves to other models left behind; no rollback after that")
+    drop.add_argument(
+        "--former", action="store_true", required=True, help="every index of the address but the live one"
+    )
+    drop.set_defaults(work=_drop)
+    for command in (status, create, purge, drop):
         command.add_argument(
             "--index", required=True, metavar="URL", help="a path, lance:///path or http(s)://host/alias"
         )
@@ -115,7 +130,7 @@ def main(argv: list[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     if arguments.command == "create" and bool(arguments.serving) == bool(arguments.model and arguments.dimension):
         parser.error("create takes either --serving, or --model and --dimension")
-    return answer(lambda: arguments.work(arguments))
+    return exit_code(lambda: arguments.work(arguments))
 
 
 if __name__ == "__main__":

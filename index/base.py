@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -11,15 +11,12 @@ from typing import Literal
 
 import numpy as np
 
-from index.document import EVERYTHING, Document, Filters, Vector
+from common.errors import InputError
+from index.checks import check_size
+from index.document import EVERYTHING, Document, Filters, Order, Vector
 from index.errors import CompanyMissing, WrongModel
-from index.fusion import Candidate, blend, fuse
-from model.errors import InputError
-
-# So many by meaning and so many by words are looked at for the first pages, whatever their size: pages that follow each
-# other are cut from one list. Further pages go on by ranks, and as deep as this.
-POOL = 150
-DEEPEST_RANK = 2000
+from index.moves import Movable
+from index.ranking.fusion import DEEPEST_RANK, POOL, Candidate, blend, fuse
 
 
 @dataclass(frozen=True)
@@ -46,10 +43,15 @@ class Known:
     model: str
     deleted: bool
 
+    @property
+    def order(self) -> Order:
+        """As `Document.order` of what is stored."""
+        return self.version, self.deleted, "" if self.deleted else self.fields_hash
+
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one document: stale means that an equal or newer version is there already."""
+    """What became of one document: stale means that it, or one of a greater order, is there already."""
 
     id: str
     status: Literal["indexed", "deleted", "stale", "failed"]
@@ -66,12 +68,16 @@ class Hit:
 
 @dataclass(frozen=True)
 class Suggestion:
+    """A company whose name begins as somebody types."""
+
     id: str
     name: str
 
 
 @dataclass(frozen=True)
 class Status:
+    """What there is at an address, for operators and for the check before a move."""
+
     model: str
     dimension: int
     physical: str  # the name behind the alias
@@ -82,12 +88,13 @@ class Status:
     newest_write: int | None
     bytes: int
     vectors: str  # how they are searched
+    purged: bool  # whether tombstones were ever removed: what is missing from here may have been deleted
 
 
 Facets = dict[str, list[tuple[str, int]]]  # of each field: values with their counts, the most frequent first
 
 
-class Index(ABC):
+class Index(Movable):
     """Companies with their vectors at one address. Deleted ones are in no answer but `known` and `status`."""
 
     url: str
@@ -95,15 +102,21 @@ class Index(ABC):
     # writing
 
     @abstractmethod
-    def write(self, documents: Sequence[Document]) -> list[Outcome]:
-        """One outcome a document, as if each were written after the one before it. Newest version wins, equal is stale.
+    def write(self, documents: Sequence[Document], force: bool = False) -> list[Outcome]:
+        """One outcome a document, as if each were written after the one before it. The greatest `Document.order` wins,
+        whichever comes first; with `force`, the last of one version.
 
         A document that cannot be kept fails alone; one of another model raises WrongModel before anything is written.
+        What is not the document's fault raises: IndexUnavailable where its server stays away.
         """
 
     @abstractmethod
     def purge(self, older_than_seconds: float) -> int:
         """Removes the tombstones written before that, and says how many: an older update could revive those."""
+
+    @abstractmethod
+    def remove(self, known: Mapping[str, Known]) -> int:
+        """Removes what is still as it is known here, without a tombstone, and says how many that were."""
 
     @abstractmethod
     def refresh(self) -> None:
@@ -116,24 +129,6 @@ class Index(ABC):
     @abstractmethod
     def loading(self) -> AbstractContextManager[None]:
         """For many writes in a row: puts off all that is cheaper done once, and does it in the end."""
-
-    # a new model without downtime
-
-    @abstractmethod
-    def successor(self, spec: Spec) -> Index:
-        """An index for another model at the same address, unseen until `go_live`; one begun before is gone on with."""
-
-    @abstractmethod
-    def go_live(self) -> None:
-        """From here on the address answers from this index."""
-
-    @abstractmethod
-    def rollback(self) -> str:
-        """The address answers from the index before again; its physical name."""
-
-    @abstractmethod
-    def former(self) -> Index | None:
-        """The index that `rollback` would go back to; it stays that one, whatever the address answers from later."""
 
     # reading
 
@@ -152,8 +147,19 @@ class Index(ABC):
         """With their vectors."""
 
     @abstractmethod
-    def scan(self, batch_size: int = 1000, tombstones: bool = False) -> Iterator[list[Document]]:
-        """All documents with their vectors as they are now, whatever is written meanwhile."""
+    def mark(self) -> int:
+        """For `scan`, to tell what is written from now on."""
+
+    @abstractmethod
+    def scan(
+        self, batch_size: int = 1000, tombstones: bool = False, since: int | None = None
+    ) -> Iterator[list[Document]]:
+        """All documents with their vectors as they are now, whatever is written meanwhile; or all that were written
+        since a mark, and maybe some from before."""
+
+    @abstractmethod
+    def scan_known(self, batch_size: int = 1000) -> Iterator[dict[str, Known]]:
+        """Of all documents, tombstones among them, what `known` says."""
 
     @abstractmethod
     def facets(self, filters: Filters = EVERYTHING, top: int = 100) -> Facets: ...
@@ -242,19 +248,3 @@ def by_cosine(ids: Iterable[str], documents: Mapping[str, Document], vector: Vec
         assert own is not None  # only tombstones have none
         hits.append(Hit(replace(document, embedding=None), float(unit @ own / np.linalg.norm(own))))
     return hits
-
-
-def check_query(url: str, spec: Spec, model: str, vector: Vector, k: int) -> None:
-    """Raises for a vector of another model, and for a query that has no nearest companies."""
-    if model != spec.model:
-        raise WrongModel(url, spec.model, model)
-    check_size(k)
-    if vector.shape != (spec.dimension,) or not np.isfinite(vector).all() or not vector.any():
-        raise InputError(
-            f"a query is one vector of {spec.dimension} finite numbers, not all 0; got shape {vector.shape}"
-        )
-
-
-def check_size(k: int) -> None:
-    if k < 1:
-        raise InputError(f"k, the number of companies to find, must be at least 1, got {k}")

@@ -11,13 +11,14 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from common.errors import InputError
 from model.contract import COMPANY_FIELDS
-from model.errors import InputError
 
 FILTERABLE = ("sector", "industry", "country", "tags")
 MAX_ID_BYTES = 512
 
 Vector = NDArray[np.float32]
+Order = tuple[int, bool, str]
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,12 @@ class Document:
         """Equal for companies equal in every field: tells a change around an unchanged text."""
         values = [getattr(self, name) for name in COMPANY_FIELDS]
         return _digest(json.dumps(values).encode())
+
+    @property
+    def order(self) -> Order:
+        """Of two documents of one company the one with the greater order stays, whichever came first: the newer
+        version; of one version the tombstone; of two companies of one version that with the greater hash."""
+        return self.version, self.deleted, "" if self.deleted else self.fields_hash
 
     @classmethod
     def tombstone(cls, id: str, version: int) -> Document:

@@ -1,6 +1,6 @@
-"""What an index refuses. Each error hands its arguments on as they are: Beam pickles exceptions."""
+"""What an index refuses or fails by. Each error hands its arguments on as they are: Beam pickles exceptions."""
 
-from model.errors import InputError
+from common.errors import InputError, Outage
 
 
 class IndexMissing(InputError):
@@ -44,3 +44,13 @@ class CompanyMissing(InputError):
 
 class IndexUnusable(InputError):
     """An address that cannot be read or written; the message says why."""
+
+
+class IndexUnavailable(Outage):
+    """The server of an index did not answer, or answered with trouble of its own, for as long as it was tried."""
+
+
+def not_an_address(url: str) -> IndexUnusable:
+    return IndexUnusable(
+        f"{url!r} is not the address of an index: give lance:///path/to/directory, a path, or http(s)://host:9200/alias"
+    )

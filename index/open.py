@@ -1,36 +1,42 @@
-"""From an address to an index: a path or `lance:///path` is embedded, `http(s)://host:9200/alias` Elasticsearch."""
+"""From an address to its index. Which back end an address means is decided here alone."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
+from index.backend import Backend
 from index.base import Index, Spec
-from index.errors import IndexUnusable
+from index.elastic.backend import ELASTIC
+from index.errors import not_an_address
+from index.lance.backend import LANCE
+
+# By the scheme of an address. A new back end is one line more.
+BACKENDS: dict[str, Backend] = {
+    "lance": LANCE,  # and a bare path
+    "http": ELASTIC,
+    "https": ELASTIC,
+}
 
 
-def open_index(url: str, create: Spec | None = None, patience: float | None = None) -> Index:
+def backend_of(url: str) -> Backend:
+    scheme, separator, _ = url.partition("://")
+    backend = BACKENDS.get(scheme) if separator else LANCE
+    if backend is None:
+        raise not_an_address(url)
+    return backend
+
+
+def open_index(url: str, create: Spec | None = None, retry_seconds: float | None = None) -> Index:
     """The index at `url`. Missing: made for `create`, or IndexMissing. There, but for another model: WrongModel.
 
-    `patience` is for whoever reads while somebody waits: for so many seconds a server that is away is tried again,
-    instead of minutes, and an alias that moved is followed within a second, instead of at once.
+    `retry_seconds` is for readers with somebody waiting: so long a server that is away is tried again, instead of for
+    minutes, and an alias that moved is followed within a second, instead of at once.
     """
-    # Either store costs seconds to import: only the one that is asked for.
-    if url.startswith(("http://", "https://")):
-        from index.elastic.store import open_elastic
-
-        index: Index = open_elastic(url, create, patience)
-        return index
-    from index.lance.store import open_lance
-
-    return open_lance(url, _path(url), create)
+    return backend_of(url).open(url, create, retry_seconds)
 
 
-def _path(url: str) -> Path:
-    scheme, separator, path = url.rpartition("://")
-    if not separator and path:
-        return Path(path).expanduser()
-    if scheme == "lance" and path.startswith("/"):
-        return Path(path)
-    raise IndexUnusable(
-        f"{url!r} is not the address of an index: give lance:///path/to/directory, a path, or http(s)://host:9200/alias"
-    )
+def indices_in(folder: Path) -> Iterator[str]:
+    """The addresses of all indices with files in a local folder or below it."""
+    for backend in dict.fromkeys(BACKENDS.values()):
+        yield from backend.found_in(folder)

@@ -10,7 +10,7 @@ import numpy as np
 
 from index.base import Known, Spec
 from index.document import FILTERABLE, Document, Vector, fold
-from index.words import START_LENGTH, starts, telling_words, words
+from index.ranking.analysis import START_LENGTH, starts, telling_words, words
 
 # int8_hnsw keeps one byte a number in memory beside the graph: some 0.55 KB for a vector of 384, so 2 million take
 # 1.1 GB that must stay cached for searches to be quick. From there on bbq_hnsw, one bit a number: a quarter of that.
@@ -23,7 +23,7 @@ BBQ_DIMENSION = 64
 OVERSAMPLE = {"int8_hnsw": 2.0, "bbq_hnsw": 8.0}
 
 _TEXTS = ("name", "description", "sector", "industry", "country", "website", "model", "text_hash")
-COLUMNS = [*_TEXTS, "tags", "version", "indexed_at", "deleted"]  # of an answer; the vector only where it is asked for
+COLUMNS = [*_TEXTS, "tags", "version", "indexed_at", "deleted"]  # of a hit; the vector only where it is asked for
 KNOWN_COLUMNS = ["version", "text_hash", "fields_hash", "model", "deleted", "indexed_at"]
 
 _KEPT = {"type": "keyword", "index": False, "doc_values": False}

@@ -8,8 +8,8 @@ import numpy as np
 
 from index.document import FILTERABLE, Filters, Vector
 from index.elastic.mapping import COLUMNS, OVERSAMPLE
-from index.names import spellings
-from index.words import START_LENGTH, query_words
+from index.ranking.analysis import START_LENGTH, query_words
+from index.ranking.name_matching import spellings
 
 # As deep as Elasticsearch looks, whether by words (index.max_result_window) or by vectors (num_candidates).
 DEEPEST = 10_000
@@ -111,8 +111,20 @@ def totals() -> dict[str, Any]:
     return {"size": 1, "sort": order, "_source": ["version"], "aggs": aggregations, "track_total_hits": True}
 
 
-def everything(tombstones: bool) -> dict[str, Any]:
-    return {"match_all": {}} if tombstones else matching(Filters())
+def everything(tombstones: bool, since: int | None = None) -> dict[str, Any]:
+    """`since` is a sequence number of the shard: what was written after it."""
+    chosen: dict[str, Any] = {"match_all": {}} if tombstones else matching(Filters())
+    return chosen if since is None else {"bool": {"filter": [chosen, {"range": {"_seq_no": {"gt": since}}}]}}
+
+
+def clock() -> dict[str, Any]:
+    """The time as the server has it: where a range of dates ends that ends now, in milliseconds."""
+    return {
+        "size": 0,
+        "query": {"match_none": {}},
+        "runtime_mappings": {"clock": {"type": "date"}},
+        "aggs": {"clock": {"date_range": {"field": "clock", "ranges": [{"to": "now"}]}}},
+    }
 
 
 def old_tombstones(before: int) -> dict[str, Any]:

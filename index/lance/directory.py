@@ -6,15 +6,17 @@ import fcntl
 import json
 import os
 import re
+import shutil
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
 from index.base import Spec
+from index.lance.backend import LIVE
 
 ALIAS = "companies"
-_LIVE = "live.json"
+_PURGED = "{}.purged"  # an empty file for each table from which tombstones were removed
 _TABLE = re.compile(rf"{ALIAS}-(?P<model>[0-9a-f]{{16}})-(?P<number>\d+)")
 
 
@@ -23,7 +25,9 @@ class Directory:
     and those that were live before it.
 
     Writers take turns by a lock on a file: LanceDB's own optimistic commits would let two writers insert one id twice.
-    The kernel frees the lock of a process that dies, and LanceDB commits all of a write or nothing.
+    The kernel frees the lock of a process that dies, and LanceDB commits all of a write or nothing. By flock itself:
+    filelock asks for a lock every 50 ms instead of waiting for it, which left one of two writers without it for half a
+    second, takes 74 us instead of 9, and has none that readers share.
     """
 
     def __init__(self, path: Path):
@@ -54,6 +58,15 @@ class Directory:
         found = [_TABLE.fullmatch(entry.name.removesuffix(".lance")) for entry in self.path.glob("*.lance")]
         return [match[0] for match in sorted(filter(None, found), key=_number)]
 
+    def bytes_of(self, table: str) -> int:
+        """On disk. A writer's temporary files come and go meanwhile: what is gone takes no room."""
+        total = 0
+        for folder, _, names in os.walk(self.path / f"{table}.lance"):
+            for name in names:
+                with suppress(FileNotFoundError):
+                    total += os.stat(os.path.join(folder, name)).st_size
+        return total
+
     def begun(self, spec: Spec) -> str:
         """The table for a model after the live one: one begun before, or the name of the next."""
         live, numbers = self.live(), {name: _number(_TABLE.fullmatch(name)) for name in self.tables()}
@@ -82,10 +95,17 @@ class Directory:
             fcntl.flock(file, fcntl.LOCK_SH)
             yield
 
-    @contextmanager
-    def nobody_reads_past(self) -> Iterator[bool]:
+    def nobody_reads_past(self) -> AbstractContextManager[bool]:
         """Whether files of older states may be removed; no scan begins until this is left."""
-        with (self.path / "scan.lock").open("a") as file:
+        return self._alone("scan.lock")
+
+    def moving(self) -> AbstractContextManager[bool]:
+        """Whether nobody else moves the index, nor begins to until this is left."""
+        return self._alone("move.lock")
+
+    @contextmanager
+    def _alone(self, name: str) -> Iterator[bool]:
+        with (self.path / name).open("a") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -93,20 +113,37 @@ class Directory:
                 return
             yield True
 
+    def drop_former(self) -> list[str]:
+        """With the lock held."""
+        live = self.live()
+        former = [name for name in self.tables() if name != live]
+        self._keep(self._history()[:1])
+        for name in former:
+            shutil.rmtree(self.path / f"{name}.lance")
+            (self.path / _PURGED.format(name)).unlink(missing_ok=True)
+        return former
+
+    def note_purge(self, table: str) -> None:
+        """With the lock held."""
+        (self.path / _PURGED.format(table)).touch()
+
+    def was_purged(self, table: str) -> bool:
+        return (self.path / _PURGED.format(table)).exists()
+
     def _history(self) -> list[str]:
         """The live table, then what was live before it; nothing before the first."""
         try:
-            return list(json.loads((self.path / _LIVE).read_text()))
+            return list(json.loads((self.path / LIVE).read_text()))
         except FileNotFoundError:
             return []
 
     def _keep(self, history: list[str]) -> None:
-        temporary = self.path / f"{_LIVE}.new"  # one writer at a time
+        temporary = self.path / f"{LIVE}.new"  # one writer at a time
         with temporary.open("w") as file:
             json.dump(history, file)
             file.flush()
             os.fsync(file.fileno())
-        temporary.replace(self.path / _LIVE)
+        temporary.replace(self.path / LIVE)
 
 
 def _number(match: re.Match[str] | None) -> int:

@@ -10,11 +10,11 @@ import pyarrow as pa
 
 from index.base import Known, Spec
 from index.document import Document, fold
-from index.fusion import Candidate
+from index.ranking.fusion import Candidate
 
 _TEXTS = ("id", "name", "description", "sector", "industry", "country", "website", "model", "text_hash")
 _PLAIN = (*_TEXTS, "version", "indexed_at", "deleted")
-COLUMNS = [*_PLAIN, "tags"]  # of an answer; the vector only where it is asked for
+COLUMNS = [*_PLAIN, "tags"]  # of a hit; the vector only where it is asked for
 CANDIDATE_COLUMNS = ["id", "folded_name", "industry", "tags"]
 KNOWN_COLUMNS = ["id", "version", "text_hash", "fields_hash", "model", "deleted"]
 

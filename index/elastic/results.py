@@ -1,4 +1,4 @@
-"""Answers from what Elasticsearch found."""
+"""Hits from what Elasticsearch found."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import numpy as np
 
 from index.base import Hit, Status
 from index.document import Document, Vector
+from index.elastic.cluster.aliases import PhysicalIndex
 from index.elastic.mapping import to_document
-from index.elastic.places import Place
 from index.elastic.queries import NAMED
-from index.fusion import Candidate
+from index.ranking.fusion import Candidate
 
 
 def by_cosine(found: Any) -> list[Hit]:
@@ -53,20 +53,21 @@ def nearest(pages: Iterable[list[dict[str, Any]]], query: Vector, k: int) -> lis
     return best
 
 
-def status(place: Place, found: Any, size: int) -> Status:
+def status(physical: PhysicalIndex, found: Any, size: int) -> Status:
     total, counts, newest = found["hits"]["total"]["value"], found["aggregations"], found["hits"]["hits"]
     tombstones, written = counts["tombstones"]["doc_count"], counts["newest_write"]["value"]
     return Status(
-        model=place.spec.model,
-        dimension=place.spec.dimension,
-        physical=place.name,
-        created_at=place.meta["created_at"],
+        model=physical.spec.model,
+        dimension=physical.spec.dimension,
+        physical=physical.name,
+        created_at=physical.meta["created_at"],
         live=total - tombstones,
         tombstones=tombstones,
         newest_version=newest[0]["_source"]["version"] if newest else None,
         newest_write=None if written is None else round(written),
         bytes=size,
-        vectors=f"approximate, {place.kind}",
+        vectors=f"approximate, {physical.kind}",
+        purged=bool(physical.meta.get("purged")),
     )
 
 

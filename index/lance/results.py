@@ -1,4 +1,4 @@
-"""Answers from the rows that LanceDB found."""
+"""Hits from the rows that LanceDB found."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import pyarrow.compute as pc
 
 from index.base import Facets, Hit
 from index.document import FILTERABLE
-from index.fusion import Candidate
 from index.lance.rows import to_candidates, to_documents
+from index.ranking.fusion import Candidate
 
 
 def by_cosine(found: pa.Table) -> list[Hit]:

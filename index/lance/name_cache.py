@@ -7,27 +7,27 @@ import pyarrow.compute as pc
 from lancedb.table import Table
 
 from index.base import Suggestion
-from index.lance.reader import Reader
+from index.lance.queries import TableQueries
 from index.lance.rows import CANDIDATE_COLUMNS
 from index.lance.where import LIVE
-from index.names import LEGAL_FORMS, SHORTEST_MISSPELT, core, is_misspelt, spellings
+from index.ranking.name_matching import LEGAL_FORMS, SHORTEST_MISSPELT, core, is_misspelt, spellings
 
 ALIKE = 50  # names, at most
 _FORMS = rf"([ ,.]+({'|'.join(sorted(LEGAL_FORMS))})[.]?)+$"
 
 
-class Names:
+class NameCache:
     """Kept until somebody writes."""
 
-    def __init__(self, reader: Reader):
-        self._reader = reader
+    def __init__(self, queries: TableQueries):
+        self._queries = queries
         self._read: tuple[tuple[str, int], pa.Table] | None = None
 
     def of(self, table: Table) -> pa.Table:
         """Columns of candidates, name, and joined: the folded name without legal form, blanks and signs."""
         state = (table.name, table.version)  # before they are read: a write in between makes them read again
         if self._read is None or self._read[0] != state:
-            names = self._reader.select(table.name, LIVE, ["name", *CANDIDATE_COLUMNS]).combine_chunks()
+            names = self._queries.select(table.name, LIVE, ["name", *CANDIDATE_COLUMNS]).combine_chunks()
             bare = pc.replace_substring_regex(names["folded_name"], _FORMS, "")
             names = names.append_column("joined", pc.replace_substring_regex(bare, r"[^\pL\pN]+", ""))
             self._read = (state, names)
@@ -35,7 +35,7 @@ class Names:
 
 
 def suggestions(names: pa.Table, typed: str, k: int) -> list[Suggestion]:
-    """Names that begin as typed before those with a later word that does, then the shorter ones; both are folded.
+    """NameCache that begin as typed before those with a later word that does, then the shorter ones; both are folded.
 
     By Arrow: the first letter typed finds thousands, and somebody waits at every key.
     """

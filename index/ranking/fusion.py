@@ -13,11 +13,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from index.names import MISSPELT, core, likeness
-from index.words import QUERY_WORDS, telling_words
+from index.ranking.analysis import QUERY_WORDS, telling_words
+from index.ranking.name_matching import MISSPELT, core, likeness
 
 # Cormack, Clarke and Büttcher, SIGIR 2009: flat enough that being in both rankings outweighs leading one.
 DAMPING = 60
+
+# So many by meaning and so many by words are looked at for the first pages, whatever their size: pages that follow each
+# other are cut from one list. Further pages go on by ranks, and as deep as this.
+POOL = 150
+DEEPEST_RANK = 2000
 
 # What each is worth in cosines, chosen on the development half of examples/questions (`python -m benchmarks questions`
 # measures both halves). A word score of 0.005 to 0.015 and a label of 0.1 to 0.4 find nearly the same.

@@ -1,4 +1,4 @@
-"""What becomes of documents given what is stored: newest version wins. Pure, for whatever back end keeps them."""
+"""What becomes of documents given what is stored: the greatest order wins. Pure, for whatever back end keeps them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,12 @@ from index.document import MAX_ID_BYTES, Document, Vector, is_unicode
 _TEXTS = ("name", "description", "sector", "industry", "country", "website", "model", "text_hash")
 
 
-def settle(
-    documents: Sequence[Document], known: Mapping[str, Known], vectors: Mapping[str, Vector], dimension: int
+def merge_versions(
+    documents: Sequence[Document],
+    known: Mapping[str, Known],
+    vectors: Mapping[str, Vector],
+    dimension: int,
+    force: bool = False,
 ) -> tuple[list[Outcome], list[Document]]:
     """An outcome for each document, in order, and what to write: at most one document an id.
 
@@ -23,7 +27,7 @@ def settle(
     known, vectors, changed = dict(known), dict(vectors), dict[str, Document]()
     outcomes = []
     for document in documents:
-        outcome = _outcome(document, known.get(document.id), dimension)
+        outcome = _outcome(document, known.get(document.id), dimension, force)
         outcomes.append(outcome)
         if outcome.status in ("stale", "failed"):
             continue
@@ -41,11 +45,11 @@ def describe(document: Document) -> Known:
     return Known(document.version, document.text_hash, document.fields_hash, document.model, document.deleted)
 
 
-def _outcome(document: Document, stored: Known | None, dimension: int) -> Outcome:
+def _outcome(document: Document, stored: Known | None, dimension: int, force: bool) -> Outcome:
     reason = fault(document, dimension)
     if reason:
         return Outcome(document.id, "failed", reason)
-    if stored and stored.version >= document.version:
+    if stored and document.order <= stored.order and not (force and document.version == stored.version):
         return Outcome(document.id, "stale")
     if document.deleted:
         return Outcome(document.id, "deleted")

@@ -10,30 +10,33 @@ from typing import Any, TypeVar
 from elastic_transport import TlsError, TransportError
 from elasticsearch import ApiError
 
-from index.elastic.access import ADVICE
-from index.errors import IndexUnusable
+from index.elastic.cluster.connection import ADVICE
+from index.errors import IndexUnavailable, IndexUnusable
 
-BUSY = frozenset({429, 502, 503, 504})
+TOO_MANY = 429
 SECONDS = 120.0  # a restart takes 20 to 60
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
 
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 
-class Patience:
+class Retry:
     """Tries again what failed in a manner that passes, with growing pauses, for so many seconds without progress.
-    One for each piece of work."""
+    One for each piece of work. `check` is called before each further try, and raises where there must be none.
 
-    def __init__(self, url: str, seconds: float = SECONDS):
-        self.url, self.seconds = url, seconds
-        self.tested = False  # whether anything had to be tried again
+    Not tenacity: that counts the time of one call, and here one budget spans all requests of a piece of work, begins
+    anew with every progress, and is spent on items that failed inside of responses that did not."""
+
+    def __init__(self, url: str, seconds: float | None = None, check: Callable[[], object] = lambda: None):
+        self.url, self.seconds = url, SECONDS if seconds is None else seconds
+        self._check = check
         self.progress()
 
     def progress(self) -> None:
         self._tries, self._since = 0, time.monotonic()
 
-    def ask(self, request: Callable[[], Answer]) -> Answer:
-        """Requests the server refuses for good raise as they are; one that stays away raises IndexUnusable."""
+    def call(self, request: Callable[[], Result]) -> Result:
+        """Requests the server refuses for good raise as they are; one that stays away raises IndexUnavailable."""
         while True:
             try:
                 return request()
@@ -44,16 +47,18 @@ class Patience:
 
     def pause(self, reason: str, cause: BaseException | None = None) -> None:
         """Half of it by chance: those that were refused together must not come back together."""
-        self.tested, self._tries = True, self._tries + 1
+        self._tries += 1
         length = min(LONGEST_PAUSE, FIRST_PAUSE * 2**self._tries) * random.uniform(0.5, 1.0)
         if time.monotonic() - self._since + length > self.seconds:
-            raise IndexUnusable(f"{self.url} did not answer for {self.seconds:.0f} s: {reason}") from cause
+            raise IndexUnavailable(f"{self.url} did not answer for {self.seconds:.0f} s: {reason}") from cause
         time.sleep(length)
+        self._check()
 
 
 def passes(error: Exception) -> bool:
     if isinstance(error, ApiError):
-        return error.status_code in BUSY
+        # An illegal state is one that the request would make, such as two live indices: it would be so the next time.
+        return error.status_code == TOO_MANY or (error.status_code >= 500 and error.error != "illegal_state_exception")
     return isinstance(error, TransportError) and not isinstance(error, TlsError)
 
 

@@ -18,7 +18,7 @@ from lancedb.table import AsyncTable
 
 from index.base import Spec
 from index.document import Vector
-from index.lance import rows, upkeep
+from index.lance import maintenance, rows
 
 
 @dataclass
@@ -29,7 +29,7 @@ class _Opened:
     lists: tuple[int, int] = (0, 0)  # the version of the table, and how many its vector index had then
 
 
-class Reader:
+class TableQueries:
     """Safe to share between threads, not to fork with. Every read looks for the newest state."""
 
     def __init__(self, directory: Path):
@@ -71,8 +71,8 @@ class Reader:
         lists = 0 if exact else await _lists(opened)
         if lists:
             # Past the lists that must be read, filters may leave too few companies: then go on to the end.
-            query = query.maximum_nprobes(0).minimum_nprobes(min(lists, upkeep.lists_read(lists)))
-            query = query.refine_factor(upkeep.REFINE)
+            query = query.maximum_nprobes(0).minimum_nprobes(min(lists, maintenance.lists_read(lists)))
+            query = query.refine_factor(maintenance.REFINE)
         else:
             query = query.bypass_vector_index()
         query = query.where(where) if where else query
@@ -103,5 +103,5 @@ async def _lists(opened: _Opened) -> int:
     """Of the vector index, asked for again only where somebody has written."""
     version = await opened.table.version()
     if opened.lists[0] != version:
-        opened.lists = (version, upkeep.lists(await opened.table.list_indices()))
+        opened.lists = (version, maintenance.lists(await opened.table.list_indices()))
     return opened.lists[1]

@@ -13,13 +13,17 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from elastic_transport import HttpHeaders, Transport, TransportApiResponse
 from elasticsearch import Elasticsearch, OrjsonSerializer
 
+from index.elastic.backend import PORT
 from index.errors import IndexUnusable
+from serving.tracing import spans
 
-PORT = 9200
 REQUEST_SECONDS = 60.0
-ADVICE = "set PAUSE_ES_API_KEY, or PAUSE_ES_USER and PAUSE_ES_PASSWORD"
+API_KEY, USER, PASSWORD, AUTHORITY = "PAUSE_ES_API_KEY", "PAUSE_ES_USER", "PAUSE_ES_PASSWORD", "PAUSE_ES_CA"
+API_KEY_FILE, PASSWORD_FILE = "PAUSE_ES_API_KEY_FILE", "PAUSE_ES_PASSWORD_FILE"
+ADVICE = f"set {API_KEY}, or {USER} and {PASSWORD}"
 ALLOW_PLAIN_HTTP = "PAUSE_ES_ALLOW_PLAIN_HTTP"
 _JSON = "application/vnd.elasticsearch+json"  # as the client names what it sends and takes
 # What Elasticsearch takes as a name, less what our own ending needs.
@@ -36,16 +40,16 @@ class Address:
     @classmethod
     def parse(cls, url: str) -> Address:
         scheme, _, rest = url.partition("://")
-        places, _, path = rest.partition("/")
+        servers, _, path = rest.partition("/")
         prefix, _, alias = path.strip("/").rpartition("/")
-        if "@" in places:
-            raise IndexUnusable(f"{scheme}://…@{places.rpartition('@')[2]} has a password in it; {ADVICE} instead")
+        if "@" in servers:
+            raise IndexUnusable(f"{scheme}://…@{servers.rpartition('@')[2]} has a password in it; {ADVICE} instead")
         if not _ALIAS.fullmatch(alias):
             raise IndexUnusable(
                 f"{url} names no index: give http(s)://host:9200/alias, the alias in a-z, 0-9, '.', '_' and '-'"
             )
         try:
-            hosts = tuple(_host(scheme, place, prefix) for place in places.split(","))
+            hosts = tuple(_host(scheme, server, prefix) for server in servers.split(","))
         except ValueError as error:
             raise IndexUnusable(f"{url} is not the address of an index: {error}") from error
         return cls(hosts, alias)
@@ -63,16 +67,16 @@ def _is_loopback(host: str) -> bool:
         return name == "localhost"
 
 
-def _host(scheme: str, place: str, prefix: str) -> str:
-    parts = urlsplit(f"{scheme}://{place}")
+def _host(scheme: str, server: str, prefix: str) -> str:
+    parts = urlsplit(f"{scheme}://{server}")
     if not parts.hostname or parts.query or parts.fragment:
-        raise ValueError(f"{place!r} is not host:port")
+        raise ValueError(f"{server!r} is not host:port")
     name = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     return f"{scheme}://{name}:{parts.port or PORT}{f'/{prefix}' if prefix else ''}"
 
 
 @dataclass(frozen=True)
-class Access:
+class Credentials:
     """Who asks, and which authority to believe."""
 
     api_key: str = field(default="", repr=False)
@@ -85,14 +89,14 @@ class Access:
         if self.api_key and self.user:
             raise IndexUnusable("PAUSE_ES_API_KEY and PAUSE_ES_USER are both set; keep one of them")
         if bool(self.user) != bool(self.password):
-            raise IndexUnusable("PAUSE_ES_USER and PAUSE_ES_PASSWORD go together; one of them is not set")
+            raise IndexUnusable(f"{USER} and {PASSWORD} (or {PASSWORD_FILE}) go together; one of them is not set")
         if self.authority and not Path(self.authority).is_file():
             raise IndexUnusable(f"PAUSE_ES_CA names {self.authority!r}, which is not a file of PEM certificates")
 
     @classmethod
-    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Access:
-        names = ("PAUSE_ES_API_KEY", "PAUSE_ES_USER", "PAUSE_ES_PASSWORD", "PAUSE_ES_CA")
-        key, user, password, authority = (environment.get(name, "") for name in names)
+    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Credentials:
+        key, password = _secret(API_KEY, API_KEY_FILE, environment), _secret(PASSWORD, PASSWORD_FILE, environment)
+        user, authority = (environment.get(name, "") for name in (USER, AUTHORITY))
         return cls(key, user, password, authority, plain_http=environment.get(ALLOW_PLAIN_HTTP) == "1")
 
     def require_privacy(self, address: Address) -> None:
@@ -106,20 +110,50 @@ class Access:
             )
 
 
-def connect(address: Address, access: Access, seconds: float = REQUEST_SECONDS) -> Elasticsearch:
+def _secret(name: str, file_name: str, environment: Mapping[str, str]) -> str:
+    """Itself, or what the file that is named holds: containers get secrets as files, since whoever may inspect one
+    sees its environment."""
+    given, file = environment.get(name, ""), environment.get(file_name, "")
+    if not file:
+        return given
+    if given:
+        raise IndexUnusable(f"{name} and {file_name} are both set; keep one of them")
+    try:
+        secret = Path(file).read_text(encoding="utf-8").strip()  # editors and `echo` end a file with a new line
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not text in UTF-8"
+        raise IndexUnusable(f"{file_name} names {file!r}, which cannot be read: {reason}") from error
+    if not secret or len(secret.splitlines()) > 1:
+        raise IndexUnusable(f"{file_name} names {file!r}, which must hold the secret in one line and nothing else")
+    return secret
+
+
+def connect(address: Address, credentials: Credentials, seconds: float = REQUEST_SECONDS) -> Elasticsearch:
     """Nothing is sent yet. The client never tries again by itself: it would do so at once, without a pause.
     Nor does it follow a redirect, which could take the key elsewhere."""
-    access.require_privacy(address)
+    credentials.require_privacy(address)
     options: dict[str, Any] = {}
-    if access.authority and address.hosts[0].startswith("https:"):
-        options["ssl_context"] = ssl.create_default_context(cafile=access.authority)
+    if credentials.authority and address.hosts[0].startswith("https:"):
+        options["ssl_context"] = ssl.create_default_context(cafile=credentials.authority)
+    if spans.is_on():
+        options["transport_class"] = _TracedTransport
     return Elasticsearch(
         list(address.hosts),
-        api_key=access.api_key or None,
-        basic_auth=(access.user, access.password) if access.user else None,
+        api_key=credentials.api_key or None,
+        basic_auth=(credentials.user, credentials.password) if credentials.user else None,
         request_timeout=seconds,
         max_retries=0,
         retry_on_status=(),
         serializers={_JSON: OrjsonSerializer()},  # takes a tenth of the time for a vector of numbers
         **options,
     )
+
+
+class _TracedTransport(Transport):
+    """The client has a span for each request, by itself; the server is told of it here."""
+
+    def perform_request(self, method: str, target: str, **options: Any) -> TransportApiResponse:
+        headers, here = HttpHeaders(options.pop("headers", None) or {}), spans.traceparent()
+        if here:
+            headers[spans.HEADER] = here
+        return super().perform_request(method, target, headers=headers, **options)
