@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import IO, Any
 
-from pipelines.arrival import Arrival
-from pipelines.company import MAX_VALUES, QUOTED_BYTES, quote
+from pipelines.records import MAX_VALUES, QUOTED_BYTES, Origin, RawRecord, quote
 
 BLOCK = 1 << 16  # letters
 
@@ -19,7 +18,7 @@ class RowTooLarge(Exception):
     """The message says in what."""
 
 
-def rows(path: str, file: IO[bytes], delimiter: str, limit: int) -> Iterator[Arrival]:
+def rows(origin: Origin, file: IO[bytes], delimiter: str, limit: int) -> Iterator[RawRecord]:
     """`limit`: letters of a row. What is larger is a fault, and the line after it begins another row."""
     csv.field_size_limit(limit)  # its own 128 kB would end at a long description
     with io.TextIOWrapper(file, encoding="utf-8-sig", errors="surrogateescape", newline="") as text:
@@ -35,18 +34,19 @@ def rows(path: str, file: IO[bytes], delimiter: str, limit: int) -> Iterator[Arr
             except (csv.Error, RowTooLarge) as error:
                 # Without its names, no row after it is one: each says that the header has 0 columns.
                 header = [] if header is None else header
-                yield Arrival(lines.beginning(), f"{path}, line {begun}", fault=f"record: not a row of CSV: {error}")
+                fault = f"record: not a row of CSV: {error}"
+                yield origin.record(lines.beginning(), f"line {begun}", fault, "not a row of CSV")
                 if isinstance(error, RowTooLarge):
                     reader, before = _reader(lines, delimiter)
                 continue
             if header is None:
                 header = values
             elif len(values) == len(header):
-                yield Arrival(dict(zip(header, values, strict=True)), f"{path}, line {begun}")
+                yield origin.record(dict(zip(header, values, strict=True)), f"line {begun}")
             elif values:
                 fault = f"record: {quote(values)} has {len(values)} columns; the header has {len(header)}"
                 raw = delimiter.join(values).encode(errors="surrogateescape")
-                yield Arrival(raw, f"{path}, line {begun}", fault=fault)
+                yield origin.record(raw, f"line {begun}", fault, "columns unlike the header's")
 
 
 def _reader(lines: _Lines, delimiter: str) -> tuple[Any, int]:

@@ -25,6 +25,8 @@ class PageError(ValueError):
 
 @dataclass(frozen=True)
 class Page:
+    """What the header of a page says."""
+
     is_dictionary: bool
     unpacked: int  # bytes
     packed: int

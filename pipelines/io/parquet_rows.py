@@ -7,17 +7,29 @@ from collections.abc import Iterator
 from functools import partial
 from typing import IO, Any
 
-from pipelines.arrival import Arrival
-from pipelines.company import FIELDS, MAX_RECORD_BYTES, QUOTED, QUOTED_BYTES, Columns, Row
-from pipelines.errors import FileUnreadable
-from pipelines.parquet_pages import PageError, row_bytes
+from pipelines.io.parquet_pages import PageError, row_bytes
+from pipelines.records import (
+    FIELDS,
+    MAX_RECORD_BYTES,
+    QUOTED,
+    QUOTED_BYTES,
+    Columns,
+    FileUnreadable,
+    Origin,
+    RawRecord,
+    Row,
+    rfc3339,
+)
 
 ROWS_AT_ONCE = 1000
 BATCH_BYTES = 16 << 20
+TOO_LARGE = "too large"  # a kind of faults
+UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}  # of times, in a second
+FAR_SECONDS = 60_000_000_000  # from 1970, either way: in the calendar still
 READ_BYTES = 1 << 20  # of each column at a time; else all of a group's are read before its first row
 
 
-def rows(path: str, file: IO[bytes], start: int, stop: int, columns: Columns) -> Iterator[Arrival]:
+def rows(origin: Origin, file: IO[bytes], start: int, stop: int, columns: Columns) -> Iterator[RawRecord]:
     """Of the groups of rows that begin from byte `start` on and before `stop`."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -31,22 +43,22 @@ def rows(path: str, file: IO[bytes], start: int, stop: int, columns: Columns) ->
         for group in range(table.num_row_groups):
             metadata = table.metadata.row_group(group)
             if start <= _offset(metadata) < stop:
-                yield from _group(path, file, table, group, wanted, ignored, before)
+                yield from _group(origin, file, table, group, wanted, ignored, before)
             before += metadata.num_rows
     except pa.ArrowException as error:
-        raise FileUnreadable(f"{path} cannot be read: {error}") from error
+        raise FileUnreadable(f"{origin.path} cannot be read: {error}") from error
 
 
 def _group(
-    path: str, file: IO[bytes], table: Any, group: int, wanted: list[str], ignored: Row, row: int
-) -> Iterator[Arrival]:
+    origin: Origin, file: IO[bytes], table: Any, group: int, wanted: list[str], ignored: Row, row: int
+) -> Iterator[RawRecord]:
     """Where a column is not read, all its rows are faults that hold what is in the others."""
     size, faults = _sizes(file, table, group, wanted)
     fault = "; ".join(f"{name}: {reason}" for name, reason in faults.items())
     read = [name for name in wanted if name not in faults]
     if fault and not read:
         number = table.metadata.row_group(group).num_rows
-        yield Arrival(b"", f"{path}, rows {row} to {row + number - 1}", fault=fault)
+        yield origin.record(b"", f"rows {row} to {row + number - 1}", fault, TOO_LARGE)
         return
     at_once = min(ROWS_AT_ONCE, max(1, BATCH_BYTES // size))
     for batch in table.iter_batches(at_once, row_groups=[group], columns=read):
@@ -54,11 +66,11 @@ def _group(
             if fault or _bytes(part) > MAX_RECORD_BYTES:
                 for number in range(part.num_rows):
                     one = part.slice(number, 1)
-                    yield Arrival(_beginning(one), f"{path}, row {row}", fault=fault or _too_large(one))
+                    yield origin.record(_beginning(one), f"row {row}", fault or _too_large(one), TOO_LARGE)
                     row += 1
                 continue
             for values in part.to_pylist():
-                yield Arrival(values | ignored, f"{path}, row {row}")
+                yield origin.record(values | ignored, f"row {row}")
                 row += 1
 
 
@@ -138,16 +150,37 @@ def _offset(group: Any) -> int:
 
 
 def _plain(batch: Any) -> Any:
-    """Times of nanoseconds would need pandas, and a slice of values by number is as large as all of them."""
+    """A slice of values by number is as large as all of them; and days and times of any unit and zone are those of UTC,
+    in microseconds: nanoseconds would need pandas, and zones are names that this machine may not know."""
     import pyarrow as pa
 
     for position, field in enumerate(batch.schema):
         column = batch.column(position)
-        if pa.types.is_timestamp(field.type) and field.type.unit == "ns":
-            column = column.cast(pa.timestamp("us", field.type.tz), safe=False)
-        elif pa.types.is_dictionary(field.type):
+        if pa.types.is_dictionary(column.type):
             column = column.dictionary_decode()
-        else:
-            continue
-        batch = batch.set_column(position, field.name, column)
+        if pa.types.is_date(column.type) or pa.types.is_timestamp(column.type):
+            column = _times(column)
+        if column is not batch.column(position):
+            batch = batch.set_column(position, field.name, column)
     return batch
+
+
+def _times(column: Any) -> Any:
+    """As texts where one of them is in no calendar, such as one in another unit than its column's: a cast would make
+    it any other time, and nobody would know."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_date(column.type):
+        column = column.cast(pa.date32(), safe=False).cast(pa.timestamp("s"))
+    each, numbers = UNITS[column.type.unit], column.cast(pa.int64())
+    first, last = pc.min_max(numbers).as_py().values()
+    if first is None or -FAR_SECONDS < first / each < last / each + 1 < FAR_SECONDS:
+        return column.cast(pa.timestamp("us", "UTC"), safe=False)
+    return pa.array([_time(number, each) for number in numbers.to_pylist()], pa.string())
+
+
+def _time(number: int | None, each: int) -> str | None:
+    if number is None:
+        return None
+    return rfc3339(number * 10**6 // each) if -FAR_SECONDS < number / each < FAR_SECONDS else str(number)
