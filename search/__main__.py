@@ -14,21 +14,23 @@ from pathlib import Path
 
 import uvicorn
 
+from common.command import Parser, exit_code
+from common.errors import InputError
+from common.hosts import is_local
+from common.ports import listen
 from index.open import open_index
-from model.command import Parser, answer
-from model.errors import InputError
 from pipelines.options import DEMO_INDEX, DEMO_MODEL
-from pipelines.own_server import OwnServer
 from pipelines.services import connect
-from search.addresses import LOCAL, is_local, proxies
+from search.access.addresses import LOCAL, proxies
+from search.access.connections import ConnectionLimits
+from search.access.hosts import named
+from search.access.secret import VARIABLE
 from search.app import create_app
-from search.connections import ConnectionLimits
-from search.hosts import named
 from search.keys import read, readable_by_others
-from search.secret import VARIABLE
 from search.server import Tls, server_config
 from search.settings import Settings
-from serving.server.ports import listen
+from serving.own_server import OwnServer
+from serving.tracing.start import start
 
 # Somebody waits: so long a part that is away is tried again, before people are told.
 INDEX_SECONDS, ENCODE_SECONDS = 2.0, 5.0
@@ -39,13 +41,14 @@ log = logging.getLogger(__name__)
 def serve(arguments: argparse.Namespace) -> None:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname).1s %(message)s", stream=sys.stderr)
     logging.getLogger("elastic_transport").setLevel(logging.WARNING)  # a line for every request
+    start("pause-search")
     settings, tls = _settings(arguments), _tls(arguments)
     believed = proxies(arguments.proxy) if arguments.proxy else []
     _check_keys(arguments, tls)
     with ExitStack() as stack:
         listening = stack.enter_context(listen("--port", arguments.host, arguments.port))
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # else every answer is held back for 40 ms
-        index = open_index(arguments.index, patience=INDEX_SECONDS)
+        index = open_index(arguments.index, retry_seconds=INDEX_SECONDS)
         client = stack.enter_context(connect(_addresses(arguments.serving, stack), ENCODE_SECONDS))
         limits = ConnectionLimits(connections=arguments.connections)
         config = server_config(create_app(index, client, settings), limits, believed, tls)
@@ -158,7 +161,7 @@ def _count(text: str) -> int:
 def main(argv: list[str] | None = None) -> int:
     arguments = _parser().parse_args(argv)
     try:
-        return answer(lambda: serve(arguments))
+        return exit_code(lambda: serve(arguments))
     except KeyboardInterrupt:  # the way a server ends
         return 0
 

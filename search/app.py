@@ -7,20 +7,24 @@ from contextlib import asynccontextmanager
 
 from fastapi import Depends, FastAPI
 from fastapi.security import HTTPBearer
+from fastapi.telemetry import TelemetryConfig
 
 from index.base import Index
 from search import problems
-from search.access import Declared
-from search.companies import Companies
-from search.encoder import Embedder, Encoder
-from search.feedback import Feedback, open_feedback
-from search.gate import Gate
-from search.headers import SecurityHeaders
+from search.access.access_log import AccessLog
+from search.access.auth import Auth
+from search.access.headers import SecurityHeaders
+from search.access.hosts import Hosts
+from search.access.scopes import Declared
+from search.access.secret import Secret, installation_secret
+from search.access.traced import Traced
+from search.feedback.list_ids import ListIds
+from search.feedback.recorder import Recorder
+from search.feedback.store import Feedback, open_feedback
 from search.health import Health
-from search.hosts import Hosts
-from search.list_ids import ListIds
 from search.metrics import Metrics
-from search.recorder import Recorder
+from search.ranking.companies import Companies
+from search.ranking.encoder import Embedder, Encoder
 from search.resources import Resources
 from search.routes.companies import company_routes
 from search.routes.feedback import feedback_routes
@@ -28,14 +32,17 @@ from search.routes.maps import map_routes
 from search.routes.operations import operation_routes, status_routes
 from search.routes.page import add_page
 from search.routes.search import search_routes
-from search.secret import Secret, installation_secret
 from search.settings import Settings
-from search.watch import Watch
+from serving.tracing import spans
 
 DESCRIPTION = (
     "Which companies are like this one, and why. Scores are cosines of the companies' vectors unless `scored_by` says "
     "otherwise. Errors are one sentence for a person, with a code for machines."
 )
+
+# FastAPI's own spans would hold the query of every address, which is what people look for, and every probe; ours are
+# those of access/traced.py.
+NO_TELEMETRY: TelemetryConfig = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
 
 
 def create_app(
@@ -64,9 +71,10 @@ def create_app(
         redoc_url=None,
         openapi_url=None,  # is a route of the page's, which says that it is public
         redirect_slashes=False,
+        telemetry=NO_TELEMETRY,
     )
     problems.handle(app)
-    # The key itself is looked at by the gate, before a body is read; this is for the document.
+    # The key itself is looked at by Auth, before a body is read; this is for the document.
     needs_key = [Depends(HTTPBearer(auto_error=False, description="where keys are on"))] if settings.keys else []
     for routes in (company_routes, search_routes, map_routes, feedback_routes, status_routes):
         app.include_router(routes(resources), responses=problems.RESPONSES, dependencies=needs_key)
@@ -74,15 +82,19 @@ def create_app(
     add_page(app)
     Declared(app.routes).require_all()
     # The last to be added is the first to see a request.
-    app.add_middleware(Gate, settings=settings, secret=secret, routes=app.routes)
+    app.add_middleware(Auth, settings=settings, secret=secret, routes=app.routes)
     app.add_middleware(Hosts, hosts=settings.hosts, any_address=settings.any_address)
-    app.add_middleware(Watch, metrics=resources.metrics, log_queries=settings.log_queries)
+    app.add_middleware(AccessLog, metrics=resources.metrics, log_queries=settings.log_queries)
     app.add_middleware(SecurityHeaders)
+    if spans.is_on():
+        app.add_middleware(Traced)
     return app
 
 
 def _resources(index: Index, embedder: Embedder, settings: Settings, feedback: Feedback, secret: Secret) -> Resources:
-    companies, metrics = Companies(index), Metrics()
-    encoder = Encoder(embedder, index.url, settings.cached_vectors)
-    recorder = Recorder(feedback, metrics.dropped)
-    return Resources(companies, encoder, Health(companies, encoder), feedback, recorder, ListIds(secret), metrics)
+    metrics = Metrics()
+    companies = Companies(index, metrics.index_took)
+    encoder = Encoder(embedder, index.url, settings.cached_vectors, metrics.encoding_took)
+    health, recorder = Health(companies, encoder), Recorder(feedback, metrics.dropped)
+    metrics.watch(companies.kind, health)
+    return Resources(companies, encoder, health, feedback, recorder, ListIds(secret), metrics)

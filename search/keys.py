@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
-from model.command import Parser, answer
-from model.errors import InputError
+from common.command import Parser, exit_code
+from common.errors import InputError
 
 READ, FEEDBACK = "read", "feedback"
 SCOPES = (READ, FEEDBACK)
@@ -83,7 +83,7 @@ def digest(key: str) -> str:
 def read(path: Path) -> dict[str, Caller]:
     """Callers by the hash of their key; empty lines and those that begin with # say nothing."""
     callers: dict[str, Caller] = {}
-    for number, line in enumerate(_content(path).splitlines(), 1):
+    for number, line in enumerate(read_text(path).splitlines(), 1):
         if not line.strip() or line.startswith("#"):
             continue
         match = _LINE.fullmatch(line.strip())
@@ -98,7 +98,7 @@ def read(path: Path) -> dict[str, Caller]:
     return callers
 
 
-def _content(path: Path) -> str:
+def read_text(path: Path) -> str:
     try:
         # Not to wait for whoever writes into a pipe.
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
@@ -129,7 +129,7 @@ def add(path: Path, name: str, scopes: str) -> str:
         )
     if path.exists() and any(caller.name == name for caller in read(path).values()):
         raise InputError(f"{path} has a key named {name} already; remove it first")
-    before = _content(path) if path.exists() else ""
+    before = read_text(path) if path.exists() else ""
     after = f"{before.rstrip()}\n{line}\n".lstrip()
     if len(after.encode()) > MOST_BYTES or after.count("\n") > MOST:
         raise InputError(f"{path} is full: it has room for {MOST} keys; remove some first")
@@ -140,7 +140,7 @@ def add(path: Path, name: str, scopes: str) -> str:
 def remove(path: Path, name: str) -> None:
     if name not in {caller.name for caller in read(path).values()}:
         raise InputError(f"{path} has no key named {name!r}")
-    lines = _content(path).splitlines()
+    lines = read_text(path).splitlines()
     _replace(path, "".join(f"{line}\n" for line in lines if line.split(" ")[0] != name))
 
 
@@ -188,7 +188,7 @@ def main(argv: list[str] | None = None) -> int:
         else:
             remove(arguments.file, arguments.name)
 
-    return answer(work)
+    return exit_code(work)
 
 
 if __name__ == "__main__":

@@ -10,15 +10,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from common.command import Parser, exit_code
+from common.errors import InputError
 from index.base import Index
 from index.open import open_index
-from model.command import Parser, answer
 from model.contract import COMPANY_FIELDS
-from model.data import read_columns
-from model.errors import InputError
-from search.callers import Part, parts, table
-from search.feedback import NOT_SIMILAR, SIMILAR, Feedback, open_feedback
-from search.verdicts import QUERY, Pair, Verdicts, verdicts
+from model.data.tsv import read_columns
+from search.feedback.callers import Part, parts, table
+from search.feedback.held_out import Answers, Held, hold_out, without
+from search.feedback.store import NOT_SIMILAR, SIMILAR, Feedback, open_feedback
+from search.feedback.verdicts import QUERY, Pair, Verdicts, verdicts
 
 HEADER = "left\tright\tlabel"
 IDS_AT_ONCE = 1000
@@ -78,6 +79,10 @@ def write_companies(path: Path, pairs: dict[Pair, str], texts: dict[str, str], i
     return len(lines)
 
 
+def write_held(path: Path, held: list[Held]) -> None:
+    _write(path, [HEADER, *("\t".join(one) for one in held)])
+
+
 def write_callers(path: Path, callers: list[Part]) -> None:
     _write(path, [json.dumps([asdict(part) for part in callers], indent=1)])
 
@@ -135,19 +140,26 @@ def make(index: Index, store: Feedback, arguments: argparse.Namespace) -> None:
     found = verdicts(store.scan(), arguments.anonymous_pairs)
     earlier = read_earlier(arguments.add) if arguments.add else {}
     made = labels(found, index, earlier, bool(arguments.companies))
-    if not any(made.pairs.values()):
+    held = hold_out(found, made.pairs) if arguments.held_out else []
+    training = without(made.pairs, held)
+    if not any(training.values()):
         raise InputError(f"no pair has a label: nobody has answered yet, by {store.where}; --add FILE adds known pairs")
     if arguments.companies:
         written = write_companies(Path(arguments.companies), made.pairs, found.texts, index)
         print(f"{written:,} companies are in {arguments.companies}")
-    write_pairs(Path(arguments.out), made.pairs)
+    write_pairs(Path(arguments.out), training)
+    if arguments.held_out:
+        write_held(Path(arguments.held_out), held)
+        print(f"{len(held):,} answered pairs are held out in {arguments.held_out}, and in no other file")
+    if arguments.answers:
+        _write(Path(arguments.answers), [Answers.of(found).to_json()])
     for line in report(found, made):
         print(line)
     callers = parts(found, made.pairs, made.curated)
     print(*table(callers), sep="\n", file=sys.stderr)
     if arguments.callers:
         write_callers(Path(arguments.callers), callers)
-    print(f"{len(made.pairs):,} pairs are in {arguments.out}; train with --negative {NOT_SIMILAR}")
+    print(f"{len(training):,} pairs are in {arguments.out}; train with --negative {NOT_SIMILAR}")
 
 
 def _number(text: str) -> int:
@@ -181,9 +193,13 @@ def main(argv: list[str] | None = None) -> int:
         metavar="N",
         help="pairs on which one caller without an API key has a vote, the first it answered; %(default)s, 0: any",
     )
+    parser.add_argument(
+        "--held_out", metavar="FILE", help="keep the answers on a fifth of what was asked about apart, to judge by"
+    )
+    parser.add_argument("--answers", metavar="FILE", help="also write, as JSON, how many answers there are and which")
     parser.add_argument("--callers", metavar="FILE", help="also write, as JSON, who swayed what")
     arguments = parser.parse_args(argv)
-    return answer(lambda: make(open_index(arguments.index), open_feedback(arguments.index), arguments))
+    return exit_code(lambda: make(open_index(arguments.index), open_feedback(arguments.index), arguments))
 
 
 if __name__ == "__main__":

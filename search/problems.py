@@ -1,4 +1,4 @@
-"""What a caller is told when something goes wrong: one sentence for a person, a code for a machine, and the fix."""
+"""Errors as callers see them: one sentence for a person, a code for a machine, and the fix."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from index.errors import CompanyMissing, IndexMissing, IndexUnusable, WrongModel
-from model.errors import InputError
-from search.companies import IndexFailed
-from search.encoder import TextRefused
-from search.feedback import FeedbackDown, FeedbackFull
-from search.list_ids import ListRefused
-from search.wire import Problem
-from serving.channel import ServingUnavailable
+from common.errors import CommandError
+from index.errors import CompanyMissing, IndexMissing, IndexUnavailable, IndexUnusable, WrongModel
+from search.feedback.list_ids import ListRefused
+from search.feedback.store import FeedbackDown, FeedbackFull
+from search.ranking.companies import IndexFailed
+from search.ranking.encoder import TextRefused
+from search.routes.schemas import Problem
 from serving.client import TextsRefused
+from serving.endpoint.channel import ServingUnavailable
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ def problem(status: int, message: str, fix: str | None = None, code: str | None 
 
 
 def handle(app: FastAPI) -> None:
-    app.add_exception_handler(InputError, _input)
+    app.add_exception_handler(CommandError, _told)
     app.add_exception_handler(RequestValidationError, _validation)
     app.add_exception_handler(HTTPException, _http)
 
@@ -70,7 +70,7 @@ def of_error(error: Exception) -> Response:
             url = error.args[0]
             fix = f"`python -m pipelines.encode --index {url}` fills one."
             return problem(503, f"There is no index at {url}.", fix, "index_down")
-        case IndexUnusable() | IndexFailed():
+        case IndexUnusable() | IndexUnavailable() | IndexFailed():
             return problem(503, f"The index does not answer: {error}.", code="index_down")
         case ServingUnavailable():
             told = f"The model that reads texts does not answer; looking from a company still works. {error}."
@@ -88,7 +88,7 @@ def of_error(error: Exception) -> Response:
             return problem(422, f"{str(error)[:300]}.")
 
 
-async def _input(_: Request, error: Exception) -> Response:
+async def _told(_: Request, error: Exception) -> Response:
     response = of_error(error)
     if response.status_code == 503:
         log.warning("%s: %s", type(error).__name__, error)  # none of these quotes what was asked
@@ -108,6 +108,6 @@ async def _validation(_: Request, error: Exception) -> Response:
 async def _http(_: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     told = {404: "There is nothing at this address.", 405: "This address does not take that method."}
-    answer = problem(error.status_code, told.get(error.status_code, str(error.detail)))
-    answer.headers.update(error.headers or {})
-    return answer
+    response = problem(error.status_code, told.get(error.status_code, str(error.detail)))
+    response.headers.update(error.headers or {})
+    return response

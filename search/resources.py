@@ -1,20 +1,22 @@
-"""What the routes share."""
+"""What all routes need: index, encoder, health, feedback, metrics."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from search.companies import Companies
-from search.encoder import Encoder
-from search.feedback import Feedback
+from search.feedback.list_ids import ListIds
+from search.feedback.recorder import Recorder
+from search.feedback.store import Feedback
 from search.health import Health
-from search.list_ids import ListIds
 from search.metrics import Metrics
-from search.recorder import Recorder
+from search.ranking.companies import Companies
+from search.ranking.encoder import Encoder
 
 
 @dataclass(frozen=True)
 class Resources:
+    """Made once for an application, and given to every route."""
+
     companies: Companies
     encoder: Encoder
     health: Health

@@ -10,14 +10,16 @@ from pathlib import Path
 import uvicorn
 from fastapi import FastAPI
 
-from model.errors import InputError
-from search.connections import ConnectionLimits, connection_class
+from common.errors import InputError
+from search.access.connections import ConnectionLimits, connection_class
 
 SHUTDOWN_SECONDS = 30  # longer than any question takes
 
 
 @dataclass(frozen=True)
 class Tls:
+    """PEM files of the server."""
+
     certificate: Path
     key: Path
 

@@ -1,16 +1,18 @@
-"""The choices of one search service, made at its edge and read by nobody below from anywhere else."""
+"""Settings of the search service. Flags and environment are read in `__main__` only; all else reads this."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from model.errors import InputError
-from search.addresses import LOCAL
-from search.feedback import BOUND
+from common.errors import InputError
+from search.access.addresses import LOCAL
+from search.feedback.store import BOUND
 
 
 @dataclass(frozen=True)
 class Settings:
+    """Frozen; a wrong value raises InputError with the flag's name."""
+
     keys: str | None = None  # file of hashed API keys; without one everybody may ask
     rate: float = 30.0  # requests a second of one caller, in the long run; 0 is no limit
     burst: int = 90  # and at once: a page that opens, and someone who types

@@ -1,6 +1,6 @@
 // The API's paths and errors; nothing else on the page fetches.
 
-import { askForKey, currentKey, keyIsSafe } from "./key.js";
+import { askForKey, currentKey, keyIsSafe } from "./shared/key.js";
 import { FIELDS, onlyAnchor } from "./state.js";
 
 const TIMEOUT_MS = 30_000;
@@ -100,8 +100,15 @@ async function call(path, { body, signal } = {}) {
   throw error;
 }
 
+/** Where the service is traced, this is what its part of the trace is found by. */
+function traceparent() {
+  const hex = (bytes) =>
+    Array.from(crypto.getRandomValues(new Uint8Array(bytes)), (one) => one.toString(16).padStart(2, "0")).join("");
+  return `00-${hex(16)}-${hex(8)}-01`;
+}
+
 async function send(path, body, signal, key) {
-  const headers = { Accept: "application/json" };
+  const headers = { Accept: "application/json", traceparent: traceparent() };
   if (body) headers["Content-Type"] = "application/json";
   if (key) headers.Authorization = `Bearer ${key}`;
   const signals = [AbortSignal.timeout(TIMEOUT_MS), ...(signal ? [signal] : [])];

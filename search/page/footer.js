@@ -1,7 +1,7 @@
 // What answers here: model, number of companies, age of the newest record.
 
 import { status } from "./api.js";
-import { byId, make } from "./dom.js";
+import { byId, make } from "./shared/dom.js";
 
 const AGAIN_MS = 10_000;
 let timer = null;

@@ -1,8 +1,8 @@
 // Says in a person's words which part of the system is away, and notices when it is back.
 
 import { readiness } from "./api.js";
-import { byId, make, told } from "./dom.js";
-import { announce } from "./messages.js";
+import { byId, make, told } from "./shared/dom.js";
+import { announce } from "./shared/messages.js";
 
 const WELL_MS = 30_000;
 const SICK_MS = 2_000;

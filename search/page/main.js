@@ -1,16 +1,16 @@
 // Puts the parts together: whenever the address changes, all of them show what it says.
 
-import { showAsked } from "./asked.js";
-import { byId, make } from "./dom.js";
-import { foldFilters, showFacets } from "./facets.js";
+import { showAsked } from "./question/asked.js";
+import { byId, make } from "./shared/dom.js";
+import { foldFilters, showFacets } from "./question/facets.js";
 import { showFacts } from "./footer.js";
 import { watchHealth } from "./health.js";
-import { mayAskAgain } from "./key.js";
-import { announce, follow, waiting, welcome } from "./messages.js";
-import { hurry } from "./patience.js";
-import { showList, showMap } from "./results.js";
-import { SearchBox } from "./search-box.js";
-import { startShortlist } from "./shortlist.js";
+import { mayAskAgain } from "./shared/key.js";
+import { announce, follow, waiting, welcome } from "./shared/messages.js";
+import { retryNow } from "./shared/retry.js";
+import { showList, showMap } from "./results/results.js";
+import { SearchBox } from "./question/search-box.js";
+import { startShortlist } from "./results/shortlist.js";
 import { FIELDS, asksSomething, changed, current, go, hasFilters, onChange } from "./state.js";
 
 const VIEWS = { list: "List", map: "Map" };
@@ -94,5 +94,5 @@ showFacts();
 watchHealth(() => {
   showFacts();
   showFacets(current());
-  hurry();
+  retryNow();
 });

@@ -1,4 +1,4 @@
-"""What people answer back."""
+"""Takes people's answers to the lists they were shown."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import time
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from search import wire
-from search.access import FEEDBACK, open_to
-from search.feedback import Answer
+from search.access.scopes import FEEDBACK, open_to
+from search.feedback.store import Answer
 from search.problems import MISSING
 from search.resources import Resources
+from search.routes import schemas
 
 
 def feedback_routes(resources: Resources) -> APIRouter:
@@ -19,7 +19,7 @@ def feedback_routes(resources: Resources) -> APIRouter:
 
     @router.post("/v1/feedback", status_code=204, response_class=Response, responses=MISSING, summary="Similar, or not")
     @open_to(FEEDBACK)
-    def feedback(request: Request, given: wire.FeedbackGiven) -> None:
+    def feedback(request: Request, given: schemas.FeedbackGiven) -> None:
         """Kept before it is answered. An `undo` takes back what the same person said of this pair before. Taken for
         companies of a list that was shown here within a week, and for what that list was asked for."""
         shown = resources.list_ids.check(given.shown, given.anchor, given.text, given.candidate)

@@ -1,4 +1,4 @@
-"""A list of companies as it is shown: ranked, explained, and taken note of."""
+"""Makes a list of companies: ranked, explained, and recorded as shown."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from fastapi import Request
 from starlette.responses import Response
 
 from index.errors import WrongModel
-from search import answers, wire
-from search.asking import Question, Ranking, rank
-from search.encoder import Busy
-from search.feedback import Shown
+from search.feedback.store import Shown
+from search.ranking.encoder import Busy
+from search.ranking.rank import Question, Ranking, rank
+from search.ranking.why import Passage, Reason, explain
 from search.resources import Resources
-from search.why import Passage, Reason, explain
-from search.wire import LeftOut
-from serving.channel import ServingUnavailable
+from search.routes import responses, schemas
+from search.routes.schemas import LeftOut
+from serving.endpoint.channel import ServingUnavailable
 
 
-def answered(found: wire.Found) -> Response:
+def json_response(found: schemas.Found) -> Response:
     """As it is: FastAPI would check once more what was checked as it was made, which costs as much as the rest."""
     return Response(found.model_dump_json(), media_type="application/json")
 
 
-def listed(request: Request, resources: Resources, question: Question, why: bool) -> tuple[Ranking, wire.Found]:
+def listed(request: Request, resources: Resources, question: Question, why: bool) -> tuple[Ranking, schemas.Found]:
     request.state.asked = question.text
     ranking = rank(question, resources.companies, resources.encoder)
     reasons, left_out = _reasons(resources, question, ranking) if why else (None, None)
@@ -40,8 +40,8 @@ def listed(request: Request, resources: Resources, question: Question, why: bool
         offset=question.offset,
     )
     resources.recorder.shown(shown)
-    found = wire.Found(
-        hits=answers.hits(ranking.hits, question.offset, reasons),
+    found = schemas.Found(
+        hits=responses.hits(ranking.hits, question.offset, reasons),
         model=ranking.model,
         scored_by=ranking.scored_by,
         total_known=ranking.total,

@@ -1,4 +1,4 @@
-"""For whoever runs the service: is it there, is it ready, what is in it, what does it do."""
+"""Liveness, readiness, status and metrics, for operators."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import orjson
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from search import wire
-from search.access import PUBLIC, READ, open_to
-from search.answers import moment
+from search.access.scopes import PUBLIC, READ, open_to
 from search.metrics import CONTENT_TYPE
 from search.resources import Resources
+from search.routes import schemas
+from search.routes.responses import moment
 
 
 def operation_routes(resources: Resources) -> APIRouter:
@@ -24,8 +24,8 @@ def operation_routes(resources: Resources) -> APIRouter:
     @router.get(
         "/readyz",
         summary="Index and endpoint answer, and are of one model",
-        response_model=wire.Readiness,
-        responses={503: {"model": wire.Readiness, "description": "What is missing"}},
+        response_model=schemas.Readiness,
+        responses={503: {"model": schemas.Readiness, "description": "What is missing"}},
     )
     @open_to(PUBLIC)
     def readyz() -> Response:
@@ -34,7 +34,7 @@ def operation_routes(resources: Resources) -> APIRouter:
 
     @router.get("/metrics", summary="Figures for Prometheus", response_class=Response)
     @open_to(PUBLIC)
-    async def metrics() -> Response:
+    def metrics() -> Response:  # in a thread: it asks index and endpoint how they are
         return Response(resources.metrics.exposition(), media_type=CONTENT_TYPE)
 
     return router
@@ -45,9 +45,9 @@ def status_routes(resources: Resources) -> APIRouter:
 
     @router.get("/v1/status", summary="Model, number of companies, newest record")
     @open_to(READ)
-    def status() -> wire.Status:
+    def status() -> schemas.Status:
         known = resources.health.status()
-        return wire.Status(
+        return schemas.Status(
             model=known.model,
             dimension=known.dimension,
             companies=known.live,

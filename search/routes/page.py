@@ -8,8 +8,8 @@ from fastapi import FastAPI, Request
 from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Response
 from starlette.staticfiles import StaticFiles
 
-from search.access import PUBLIC, open_to
-from search.documentation import document
+from search.access.scopes import PUBLIC, open_to
+from search.routes.documentation import document
 
 PAGE = Path(__file__).parents[1] / "page"
 

@@ -1,4 +1,4 @@
-"""What several routes take in their query."""
+"""Query parameters that several routes share."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import Depends, Query
 
 from index.document import Filters
-from search.wire import Choice, Values
+from search.routes.schemas import Choice, Values
 
 _Repeated = Query(description="any of these; may be repeated")
 
