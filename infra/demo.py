@@ -8,12 +8,12 @@ from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
 
+from common.command import Parser
 from index.base import Hit
 from index.errors import IndexMissing
 from index.open import open_index
 from infra.local.elasticsearch import Elasticsearch
 from infra.steps import command, export_unless_there, follow, holds, train_unless_there
-from model.command import Parser
 from pipelines.options import DEMO_INDEX, DEMO_MODEL, EXAMPLES
 
 RUN = Path("build/demo/model")

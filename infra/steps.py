@@ -10,14 +10,23 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from common.errors import CommandError
 from model import train
-from model.config import TrainConfig
-from model.errors import InputError, RunError
-from model.prepare import prepare
-from model.run import Run
-from serving.storage import open_base
+from model.errors import RunError
+from model.training.config import TrainConfig
+from model.training.prepare import prepare
+from model.training.run import Run
+from serving.storage.open import open_base
 
 Step = tuple[str, Callable[[], None]]
+
+
+class Stopped(Exception):
+    """A step has found that the others must not follow: the reason for people, and the exit code."""
+
+    def __init__(self, reason: str, code: int):
+        super().__init__(reason)
+        self.code = code
 
 
 def follow(steps: list[Step]) -> int:
@@ -31,9 +40,12 @@ def follow(steps: list[Step]) -> int:
         except subprocess.CalledProcessError as error:
             print(f"error: {title} failed; the reason is above", file=sys.stderr)
             return error.returncode
-        except InputError as error:
+        except CommandError as error:
             print(f"error: {title}: {error}", file=sys.stderr)
             return 2
+        except Stopped as reason:
+            print(reason, file=sys.stderr)
+            return reason.code
         took.append((title, time.monotonic() - start))
     print("\n== done")
     for title, seconds in took:

@@ -8,15 +8,25 @@ import threading
 from collections.abc import Callable
 from contextlib import ExitStack
 
+from common.command import Parser, exit_code
 from infra.local.elasticsearch import Elasticsearch
+from infra.local.fake_gcs import FakeGcs
 from infra.local.prism import Prism
 from infra.local.processes import Process
 from infra.local.pubsub import PubSub
-from model.command import Parser, answer
 
-SERVERS: dict[str, Callable[[], Process]] = {"elasticsearch": Elasticsearch, "prism": Prism, "pubsub": PubSub}
+SERVERS: dict[str, Callable[[], Process]] = {
+    "elasticsearch": Elasticsearch,
+    "gcs": FakeGcs,
+    "prism": Prism,
+    "pubsub": PubSub,
+}
 # As whoever uses it wants it: a variable to export, flags to add.
-TOLD = {"prism": "--runner=PrismRunner --job_endpoint={}", "pubsub": "PUBSUB_EMULATOR_HOST={}"}
+TOLD = {
+    "gcs": "FSSPEC_GS_TOKEN=anon STORAGE_EMULATOR_HOST={}",
+    "prism": "--runner=PrismRunner --job_endpoint={}",
+    "pubsub": "PUBSUB_EMULATOR_HOST={}",
+}
 
 
 def up(names: list[str]) -> None:
@@ -46,7 +56,7 @@ def main(argv: list[str] | None = None) -> int:
     arguments = _parser().parse_args(argv)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that both ways of ending it are one
     try:
-        return answer(lambda: up(arguments.servers))
+        return exit_code(lambda: up(arguments.servers))
     except KeyboardInterrupt:
         return 0
 

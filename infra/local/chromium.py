@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from pathlib import Path
 
 from infra.local import processes
+from infra.local.debian import apt_install
 from infra.local.processes import Unavailable, alone
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
-INSTALL_SECONDS = 900
 INSTEAD = "install Chromium on the PATH, or name one by PAUSE_CHROMIUM"
 # No sandbox: it refuses root, as containers have it. The rest keeps it from calling home.
 FLAGS = (
@@ -49,27 +48,8 @@ def _present() -> Path | None:
 
 
 def _install(apt: str) -> Path:
-    said = _run(apt, "install")
-    if said is not None:  # the lists of packages may be old, or not there at all
-        said = _run(apt, "update") or _run(apt, "install")
+    said = apt_install(apt, NAMES[0])
     found = _present()
     if found is None:
         raise Unavailable(f"apt-get did not install chromium: {said or 'it put no such program there'}; {INSTEAD}")
     return found
-
-
-def _run(apt: str, command: str) -> str | None:
-    """None where it went well, else its last words."""
-    packages = ["--no-install-recommends", NAMES[0]] if command == "install" else []
-    try:
-        run = subprocess.run(
-            # Another apt-get may be at work: who comes second waits.
-            [apt, "-q", "-y", "-o", f"DPkg::Lock::Timeout={INSTALL_SECONDS}", command, *packages],
-            env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"},
-            capture_output=True,
-            text=True,
-            timeout=INSTALL_SECONDS,
-        )
-    except subprocess.TimeoutExpired:
-        return f"not done within {INSTALL_SECONDS} s"
-    return " ".join((run.stdout + run.stderr).split())[-300:] if run.returncode else None

@@ -52,13 +52,13 @@ class Elasticsearch(Process):
         super().__init__("elasticsearch", [*user, str(home / "bin" / "elasticsearch")], folder, environment)
         self.address = self.wait_until(self._answering)
 
-    def restart(self) -> None:
-        """Killed, and started with the same data on the same port; returns when it answers."""
+    def restart(self, gently: bool = False) -> None:
+        """Killed, or asked to end, and started with the same data on the same port; returns when it answers."""
         settings = self.folder / "config" / "elasticsearch.yml"
         port = self.address.rpartition(":")[2]
         settings.write_text(settings.read_text().replace("http.port: 0\n", f"http.port: {port}\n"))
         self._ports.unlink(missing_ok=True)
-        self.kill_and_restart()
+        self.kill_and_restart(gently)
         self.wait_until(self._answering)
 
     @property
@@ -132,6 +132,7 @@ def _settings(folder: Path) -> list[str]:
         # A laptop's disk is often fuller than Elasticsearch likes, and this index is small.
         "cluster.routing.allocation.disk.threshold_enabled: false",
         f"path.data: {folder / 'data'}",
+        f"path.repo: {folder / 'snapshots'}",
         f"path.logs: {folder / 'logs'}",
     ]
 

@@ -1,7 +1,8 @@
 """Runs one command for as long as standard input stays open: `python -m infra.local.keeper JSON`.
 
 Whoever starts it holds the other end, and the kernel closes that however they end; so nothing is left running, and no
-folder left behind, by a program that was killed. A line on standard input kills the command and starts it anew.
+folder left behind, by a program that was killed. A line on standard input kills the command and starts it anew; the
+line `gently` asks it to end first, and waits.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ ORPHAN_SECONDS = 5.0
 
 
 class Keeper:
+    """Runs one command as a child; ends it and its children, and removes its folder, when its user is gone."""
+
     def __init__(self, command: list[str], log: str, folder: str):
         self._command, self._log, self._folder = command, log, folder
         self._lock, self._again, self._over = threading.Lock(), False, False
@@ -47,10 +50,12 @@ class Keeper:
             )
 
     def _obey(self) -> None:
-        for _ in sys.stdin.buffer:
+        # Unbuffered: a command that ends by itself leaves this thread waiting here, and a buffer's lock with it, which
+        # Python cannot take back as it ends, and dies of.
+        for line in open(sys.stdin.fileno(), "rb", buffering=0, closefd=False):  # noqa: SIM115
             with self._lock:
                 self._again = True
-                self._signal(signal.SIGKILL)
+                self._signal(signal.SIGTERM if line.strip() == b"gently" else signal.SIGKILL)
         with self._lock:
             self._over = True
             self._signal(signal.SIGTERM)

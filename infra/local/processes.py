@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Self, TypeVar
 
-from model.errors import InputError
+from common.errors import InputError, Outage
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "build" / "local"  # what was downloaded or built stays; a server's data goes when it ends
@@ -30,7 +30,7 @@ class Unavailable(InputError):
     """This machine lacks what a server needs; the message says what, and what to do instead."""
 
 
-class NotStarted(InputError):
+class NotStarted(Outage):
     """The server ended, or did not get ready in time; its own last words are in the message."""
 
 
@@ -42,7 +42,8 @@ def new_folder(name: str) -> Path:
 
 @contextmanager
 def alone(lock: Path) -> Iterator[None]:
-    """For what is made once: who comes second waits, and finds it there."""
+    """For what is made once: who comes second waits, and finds it there. Two lines of the standard library: filelock
+    would be a package more for them."""
     with lock.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
@@ -101,11 +102,17 @@ class Process:
         except OSError:
             return ""
 
-    def kill_and_restart(self) -> None:
-        """As after a power cut: its folder is as it was. Whether it is ready is another question."""
+    def kill_and_restart(self, gently: bool = False) -> None:
+        """As after a power cut, or as its operator would: its folder is as it was. Whether it is ready is another
+        question."""
         assert self._keeper.stdin is not None
-        self._keeper.stdin.write("again\n")
+        self._keeper.stdin.write("gently\n" if gently else "again\n")
         self._keeper.stdin.flush()
+
+    @property
+    def pid(self) -> int:
+        """Of its keeper, whose child it is."""
+        return self._keeper.pid
 
     def stop(self) -> str:
         """Returns when it has ended and its folder is gone; what its keeper had to say."""
