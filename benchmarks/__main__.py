@@ -9,21 +9,21 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks import (
-    compare,
     encode,
     index,
-    loop,
-    questions,
-    reproduce,
     rollback,
     search,
     serving,
     stream,
     train,
 )
-from benchmarks.data import DEFAULT, write_result
+from benchmarks.compare import command as compare
 from benchmarks.hostile import command as hostile
-from model.command import Parser, answer
+from benchmarks.measures.data import DEFAULT, write_result
+from benchmarks.quality import loop, questions, reproduce
+from benchmarks.soak import command as soak
+from benchmarks.soak.check.findings import KINDS
+from common.command import Parser, exit_code
 
 BENCHMARKS: dict[str, Callable[..., dict]] = {
     "compare": compare.run,
@@ -36,6 +36,7 @@ BENCHMARKS: dict[str, Callable[..., dict]] = {
     "rollback": rollback.run,
     "search": search.run,
     "serving": serving.run,
+    "soak": soak.run,
     "stream": stream.run,
     "train": train.run,
 }
@@ -44,7 +45,7 @@ BENCHMARKS: dict[str, Callable[..., dict]] = {
 def main(argv: list[str] | None = None) -> int:
     arguments = vars(_parser().parse_args(argv))
     name, as_json = arguments.pop("name"), arguments.pop("json")
-    return answer(lambda: measure(name, as_json, **arguments))
+    return exit_code(lambda: measure(name, as_json, **arguments))
 
 
 def _parser() -> Parser:
@@ -57,8 +58,8 @@ def _parser() -> Parser:
         epilog="example:\n  python -m benchmarks train --data ../shared/data",
     )
     names = parser.add_subparsers(dest="name", required=True, metavar="NAME")
-    one = names.add_parser("compare", parents=[common], help="this tree's serving or search against another commit's")
-    one.add_argument("what", choices=("serving", "search"))
+    one = names.add_parser("compare", parents=[common], help="this tree against another commit, side by side")
+    one.add_argument("what", choices=tuple(compare.COMPARED))
     one.add_argument("--before", required=True, metavar="REV", help="the other commit")
     one.add_argument("--rounds", type=_count, default=compare.ROUNDS, help="(default: %(default)s)")
     one = names.add_parser("encode", parents=[common], help="the pipeline against the bare encoder and Beam's own")
@@ -87,6 +88,13 @@ def _parser() -> Parser:
     one.add_argument("--rounds", type=_count, default=serving.ROUNDS, help="(default: %(default)s)")
     one.add_argument("--texts", type=_count, default=serving.TEXTS, help="in each round (default: %(default)s)")
     one.add_argument("--peers", type=Path, default=serving.PEERS, help="their environment (default: %(default)s)")
+    one = names.add_parser("soak", parents=[common], help="faults by the hundred: nothing lost, revived or mixed")
+    one.add_argument("--minutes", type=float, default=soak.MINUTES, help="(default: %(default)s)")
+    one.add_argument("--seed", type=int, default=soak.SEED, help="(default: %(default)s)")
+    one.add_argument("--searches", type=_count, default=soak.SEARCHES, help="a second (default: %(default)s)")
+    one.add_argument("--faults", dest="which", choices=(soak.ALL, soak.MODELS), default=soak.ALL, help="(default: all)")
+    one.add_argument("--plant", choices=KINDS[:4], default="", help="a bug of this kind, to see that it is found")
+    one.add_argument("--out", type=Path, default=soak.FOLDER, help="for picture and evidence (default: %(default)s)")
     one = names.add_parser("stream", parents=[common], help="from a published message to a company that can be found")
     one.add_argument("--messages", type=_count, default=stream.MESSAGES, help="(default: %(default)s)")
     names.add_parser("train", parents=[common], help="training speed against the public reference's way of feeding")

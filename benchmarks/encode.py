@@ -17,18 +17,18 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.cluster import Cluster
-from benchmarks.contestant import Contestant
-from benchmarks.data import BUILD, need
-from benchmarks.jobs import LARGE_BATCH, OWN_CHOICE, Input, MLTransform, Pipeline, new_directory, quarter
-from benchmarks.peers import interpreter
-from benchmarks.rounds import alternate, row
-from benchmarks.server import Server
+from benchmarks.measures.data import BUILD, need
+from benchmarks.measures.rounds import alternate, row
+from benchmarks.peers.contestant import Contestant
+from benchmarks.peers.runtimes import interpreter
 from benchmarks.serving import ENCODER, PEERS, SEED, base_encoder, check_agreement, exported
+from benchmarks.targets.cluster import Cluster
+from benchmarks.targets.jobs import LARGE_BATCH, OWN_CHOICE, Input, MLTransform, Pipeline, new_directory, quarter
+from benchmarks.targets.server import Server
 from index.base import Spec
-from model.config import BASE_ENCODER, MAX_TOKENS
 from model.contract import BFLOAT16, Contract
-from model.data import read_companies
+from model.data.companies import read_companies
+from model.training.config import BASE_ENCODER, MAX_TOKENS
 from serving.client import EmbeddingClient
 
 FOLDER = BUILD / "encode"
@@ -92,7 +92,7 @@ def in_process(whole: Input, expected: np.ndarray) -> Iterator[Callable[[], floa
     """Loaded, warmed up by all texts, and found to make the server's vectors."""
     file = FOLDER / "texts.json"
     file.write_text(json.dumps([company["description"] for company in whole.companies]), encoding="utf-8")
-    command = [sys.executable, "-m", "benchmarks.in_process"]
+    command = [sys.executable, "-m", "benchmarks.peers.in_process"]
     words = [*command, "encoder", BASE_ENCODER, str(MAX_TOKENS)]
     with Contestant(words, file, FOLDER / "encoder.log") as encoder:
         encoder.run(0)

@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from benchmarks import recall
-from benchmarks.cluster import Cluster
-from benchmarks.data import BUILD, need
-from benchmarks.rounds import alternate, row
-from benchmarks.server import Server
+from benchmarks.measures import recall
+from benchmarks.measures.data import BUILD, need
+from benchmarks.measures.rounds import alternate, row
 from benchmarks.serving import SEED, exported
-from benchmarks.sinks import ParallelBulk, Sink, removed
+from benchmarks.targets.cluster import Cluster
+from benchmarks.targets.server import Server
+from benchmarks.targets.sinks import ParallelBulk, Sink, removed
 from index.base import Spec
 from index.document import Document, text_hash
-from model.data import read_companies
+from model.data.companies import read_companies
 from model.errors import DataError
 from serving.client import EmbeddingClient
 
@@ -83,11 +83,14 @@ def encoded(texts: list[str], file: Path | None = None) -> np.ndarray:
         file.parent.mkdir(parents=True, exist_ok=True)
         parts = []
         print(f"encoding {len(texts):,} texts, once: {file} keeps the vectors", file=sys.stderr)
-        with Server(exported().parent) as server, EmbeddingClient([server.address]) as client:
-            with tqdm(total=len(texts), desc="encoding", unit="text") as bar:
-                for start in range(0, len(texts), ENCODED_AT_ONCE):
-                    parts.append(client.embed(texts[start : start + ENCODED_AT_ONCE])[0])
-                    bar.update(len(parts[-1]))
+        with (
+            Server(exported().parent) as server,
+            EmbeddingClient([server.address]) as client,
+            tqdm(total=len(texts), desc="encoding", unit="text") as bar,
+        ):
+            for start in range(0, len(texts), ENCODED_AT_ONCE):
+                parts.append(client.embed(texts[start : start + ENCODED_AT_ONCE])[0])
+                bar.update(len(parts[-1]))
         partial = file.with_suffix(".partial.npy")
         np.save(partial, np.concatenate(parts))
         partial.rename(file)

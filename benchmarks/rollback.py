@@ -19,19 +19,19 @@ import grpc
 import numpy as np
 from tqdm import tqdm
 
-from benchmarks.data import BUILD
-from benchmarks.loop import step
+from benchmarks.measures.data import BUILD
+from benchmarks.quality.loop import step
 from benchmarks.serving import exported
-from model.config import BASE_ENCODER, MAX_TOKENS
 from model.contract import MODEL_NAME
-from model.export import WITHDRAWN
+from model.training.config import BASE_ENCODER, MAX_TOKENS
 from serving import wire_pb2 as wire
-from serving.channel import METHOD
-from serving.client import predict_request
 from serving.embedded import EmbeddedServer
+from serving.endpoint.connection import METHOD
+from serving.endpoint.messages import predict_request
+from serving.endpoint.withdrawal import AVAILABLE, version_states, wait_until_gone
 from serving.publish import rollback
-from serving.storage import FACTS_FILE, Base, open_base
-from serving.withdrawal import AVAILABLE, version_states, wait_until_gone
+from serving.storage.base import FACTS_FILE, WITHDRAWN, Base
+from serving.storage.open import open_base
 
 FOLDER = BUILD / "rollback"
 ROUNDS, SEED, CLIENTS = 50, 5, 4
@@ -41,7 +41,9 @@ TEXTS = ("Banking. Lends to small firms.", "Brewing. Sells craft lager to pubs a
 
 
 @dataclass(frozen=True)
-class Answer:
+class Reply:
+    """One response to a client: when, how fast, by which version."""
+
     sent: float
     seconds: float
     version: int
@@ -50,6 +52,8 @@ class Answer:
 
 @dataclass(frozen=True)
 class Withdrawal:
+    """A version that was rolled back, and when servers had let go of it."""
+
     version: int
     at: float  # when its folder was out of sight
     gone: float  # when the server had let go of it
@@ -60,7 +64,7 @@ class Clients:
     """Threads that ask all the time, and note who answered."""
 
     def __init__(self, address: str):
-        self.answers: list[Answer] = []
+        self.replies: list[Reply] = []
         self.failures: list[str] = []
         self._address, self._stopping = address, threading.Event()
         self._threads = [threading.Thread(target=self._ask, args=[TEXTS[number % 2]]) for number in range(CLIENTS)]
@@ -79,7 +83,7 @@ class Clients:
                     continue
                 name = response.outputs["model"].string_val[0].decode()
                 version = response.model_spec.version.value
-                self.answers.append(Answer(sent, time.monotonic() - sent, version, name))
+                self.replies.append(Reply(sent, time.monotonic() - sent, version, name))
 
     def __enter__(self) -> Clients:
         for thread in self._threads:
@@ -116,9 +120,9 @@ def measure(good: Path, bad: Path, folder: Path, rounds: int, *flags: str) -> di
         withdrawals = [one_round(base, bad, server, usual, random.Random(SEED + number)) for number in bar(rounds)]
         ended = time.monotonic()
     load = {"load beside a live version, s": round(usual, 1), "published and withdrawn": rounds}
-    answers = [answer for answer in clients.answers if calm <= answer.sent <= ended]
+    replies = [reply for reply in clients.replies if calm <= reply.sent <= ended]
     fingerprints = fingerprint(good), fingerprint(bad)
-    figures = verdict(answers, clients.failures, withdrawals, fingerprints, server.log[said:])
+    figures = verdict(replies, clients.failures, withdrawals, fingerprints, server.log[said:])
     return {"publish, roll back": load | figures}
 
 
@@ -155,21 +159,21 @@ def one_round(base: Base, version: Path, server: EmbeddedServer, usual: float, c
 
 
 def verdict(
-    answers: list[Answer], failures: list[str], withdrawals: list[Withdrawal], fingerprints: tuple[str, str], log: str
+    replies: list[Reply], failures: list[str], withdrawals: list[Withdrawal], fingerprints: tuple[str, str], log: str
 ) -> dict:
     """What must be 0, and how long it took; `fingerprints` of the good version and of the withdrawn ones."""
     gone = {withdrawal.version: withdrawal for withdrawal in withdrawals}
-    late = [answer for answer in answers if answer.version in gone and answer.sent > gone[answer.version].gone]
-    never_live = [answer for answer in answers if answer.version in gone and not gone[answer.version].was_live]
-    wrong = [answer for answer in answers if answer.fingerprint != fingerprints[answer.version in gone]]
+    late = [reply for reply in replies if reply.version in gone and reply.sent > gone[reply.version].gone]
+    never_live = [reply for reply in replies if reply.version in gone and not gone[reply.version].was_live]
+    wrong = [reply for reply in replies if reply.fingerprint != fingerprints[reply.version in gone]]
     errors = [line for line in log.splitlines() if re.search(r" [EW] ", line)]
     loading = [withdrawal for withdrawal in withdrawals if not withdrawal.was_live]
     bad = len(failures) + len(late) + len(never_live) + len(wrong) + len(errors)
-    seconds = [answer.seconds for answer in answers]
+    seconds = [reply.seconds for reply in replies]
     return {
         "withdrawn while loading": len(loading),
         "withdrawn when live": len(withdrawals) - len(loading),
-        "requests": len(answers),
+        "requests": len(replies),
         "failed": len(failures),
         "answered by a version after its withdrawal": len(late),
         "answered by a version that was withdrawn while loading": len(never_live),

@@ -12,18 +12,18 @@ from typing import TypeVar
 
 import numpy as np
 
-from benchmarks.bare_search import Bare, in_elasticsearch, in_lancedb
-from benchmarks.cluster import Cluster
-from benchmarks.data import BUILD, need
 from benchmarks.index import encoded, to_documents
-from benchmarks.server import Server
-from benchmarks.service import Caller, Service
+from benchmarks.measures.data import BUILD, need
+from benchmarks.measures.users import crowd
+from benchmarks.peers.bare_search import Bare, in_elasticsearch, in_lancedb
 from benchmarks.serving import SEED, exported
-from benchmarks.sinks import Sink, removed
-from benchmarks.users import crowd
+from benchmarks.targets.cluster import Cluster
+from benchmarks.targets.server import Server
+from benchmarks.targets.service import Caller, Service
+from benchmarks.targets.sinks import Sink, removed
 from index.base import Spec
 from index.document import Document
-from model.data import read_companies
+from model.data.companies import read_companies
 from serving.client import EmbeddingClient
 
 FOLDER = BUILD / "search"

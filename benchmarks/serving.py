@@ -16,17 +16,17 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks import loads
-from benchmarks.contestant import Contestant, ContestantError
-from benchmarks.data import BUILD, need
-from benchmarks.peers import interpreter
-from benchmarks.reproduce import StepError
-from benchmarks.rounds import alternate, row
-from benchmarks.senders import ALL_AT_ONCE, IN_TURN, SIDE_BY_SIDE, SINGLES, SIXTEENS, senders
-from benchmarks.server import Server
-from model.config import BASE_ENCODER, MAX_TOKENS
+from benchmarks.measures import cold_start
+from benchmarks.measures.data import BUILD, need
+from benchmarks.measures.rounds import alternate, row
+from benchmarks.measures.senders import ALL_AT_ONCE, IN_TURN, SIDE_BY_SIDE, SINGLES, SIXTEENS, senders
+from benchmarks.peers.contestant import Contestant, ContestantError
+from benchmarks.peers.runtimes import interpreter
+from benchmarks.quality.reproduce import StepError
+from benchmarks.targets.server import Server
 from model.contract import FLOAT32
-from model.data import read_companies
+from model.data.companies import read_companies
+from model.training.config import BASE_ENCODER, MAX_TOKENS
 from serving.client import EmbeddingClient
 
 FOLDER, PEERS = BUILD / "serving", BUILD / "peers"
@@ -58,7 +58,7 @@ def run(data: Path, rounds: int = ROUNDS, texts: int = TEXTS, peers: Path = PEER
     python = interpreter(peers)
     drawn = draw(companies, texts)
     version = exported()
-    ours, theirs = [sys.executable, "-m", "benchmarks.in_process"], [python, "-m", "benchmarks.peers"]
+    ours, theirs = [sys.executable, "-m", "benchmarks.peers.in_process"], [python, "-m", "benchmarks.peers.runtimes"]
     others = {
         ENCODER: [*ours, "encoder", BASE_ENCODER, str(MAX_TOKENS)],
         COMPILED: [*ours, "compiled", str(version), str(MAX_TOKENS)],
@@ -147,7 +147,7 @@ def check_agreement(name: str, expected: np.ndarray, found: np.ndarray) -> None:
 
 def first_requests(version: Path, texts: list[str], rounds: int) -> dict:
     result = {}
-    for title, pairs in loads.measure(version, texts, rounds, FOLDER).items():
+    for title, pairs in cold_start.measure(version, texts, rounds, FOLDER).items():
         first, later = zip(*pairs, strict=True)
         result[f"{title} / later ones"] = row("ms", first, later, most=FIRST_REQUEST)
     return result

@@ -16,15 +16,15 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
-from benchmarks.cluster import Cluster
-from benchmarks.data import BUILD, need
-from benchmarks.server import Server
+from benchmarks.measures.data import BUILD, need
 from benchmarks.serving import draw, exported
+from benchmarks.targets.cluster import Cluster
+from benchmarks.targets.server import Server
+from common.errors import CommandError, InputError
 from index.base import Index
 from index.document import Filters
 from index.open import open_index
 from infra.local.pubsub import PubSub
-from model.errors import InputError
 from serving.client import EmbeddingClient
 
 FOLDER = BUILD / "stream"
@@ -67,11 +67,14 @@ def capacity(address: str, texts: list[str]) -> float:
 
 
 def streamed(address: str, url: str, texts: list[str], rate: float) -> dict:
-    with PubSub() as fake, topic(fake.address) as (publish, subscription):
-        with job(fake.address, subscription, address, url) as running:
-            index = opened(url, running)
-            follow(index, publish, texts[:WARM_UP], rate, 0, running)
-            seconds = follow(index, publish, texts[WARM_UP:], rate, WARM_UP, running)
+    with (
+        PubSub() as fake,
+        topic(fake.address) as (publish, subscription),
+        job(fake.address, subscription, address, url) as running,
+    ):
+        index = opened(url, running)
+        follow(index, publish, texts[:WARM_UP], rate, 0, running)
+        seconds = follow(index, publish, texts[WARM_UP:], rate, WARM_UP, running)
     p50, p99 = (float(np.percentile(seconds, share)) for share in (50, 99))
     return {
         "messages": len(seconds),
@@ -121,7 +124,7 @@ def opened(url: str, running: subprocess.Popen) -> Index:
     while time.monotonic() < end and running.poll() is None:
         try:
             return open_index(url)
-        except InputError:
+        except CommandError:
             time.sleep(LOOK)
     raise StreamError(f"the stream made no index at {url}; {FOLDER / 'job.log'} says why")
 

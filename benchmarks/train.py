@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from benchmarks.data import BUILD, need, peer_pairs
-from model.config import TrainConfig
+from benchmarks.measures.data import BUILD, need, peer_pairs
+from model.training.config import TrainConfig
 
 TOKENS = 128  # the reference's fixed length, and the most that ours may use here
 ROUNDS = 3
@@ -45,11 +45,11 @@ def run(data: Path, rounds: int = ROUNDS) -> dict:
 
 def measure(config: TrainConfig, rounds: int) -> dict:
     """Alternates one batch of ours and one of the reference's, the same rows for both."""
-    import model.runtime  # noqa: F401
-    from model.loop import Trainer, build_model
-    from model.prepare import prepare
-    from model.run import Run
-    from model.sampling import epoch_rows, padded_share
+    import common.runtime  # noqa: F401
+    from model.data.sampling import epoch_rows, padded_share
+    from model.training.loop import Trainer, build_model
+    from model.training.prepare import prepare
+    from model.training.run import Run
 
     data = prepare(config)
     trainer = Trainer(build_model(config, data), data, config, Run(config, data.hashes))
@@ -83,7 +83,7 @@ def measure(config: TrainConfig, rounds: int) -> dict:
 
 def as_reference(trainer, rows: np.ndarray) -> list[Any]:
     """Both texts of every row, each padded to 128, whatever their length and however often they occur."""
-    from model.sampling import LENGTH_GROUPS
+    from model.data.sampling import LENGTH_GROUPS
 
     pairs, variants = trainer.data.pairs, trainer.data.variants
     texts = variants.whole(np.concatenate([pairs.left[rows], pairs.right[rows]]))

@@ -3,7 +3,6 @@ of its own, change, load or unload anything, or grow."""
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import sys
 from collections import Counter
@@ -12,13 +11,14 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
-from benchmarks.data import BUILD
 from benchmarks.hostile import search
 from benchmarks.hostile.memory import GROWTH, resident_bytes
-from benchmarks.reproduce import StepError
-from benchmarks.service import Service
+from benchmarks.measures.data import BUILD
+from benchmarks.quality.reproduce import StepError
 from benchmarks.serving import exported
-from benchmarks.sinks import removed
+from benchmarks.targets.service import Service
+from benchmarks.targets.sinks import removed
+from common.ports import free_port
 from serving.embedded import EmbeddedServer
 
 FOLDER = BUILD / "hostile"
@@ -53,11 +53,6 @@ def filled(address: str) -> Path:
     return index
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        return int(listening.getsockname()[1])
-
-
 def _search(service: Service, count: int, seed: int) -> dict:
     port, pid = service.address[1], service.pid
     reports: list[search.Report] = []
@@ -68,13 +63,13 @@ def _search(service: Service, count: int, seed: int) -> dict:
             reports += pool.map(partial(search.attack, port, count=-(-of_it // THREADS)), seeds)
         memory.append(resident_bytes(pid))
     faults = [fault for report in reports for fault in report.faults]
-    answers = sum((report.statuses for report in reports), Counter[int]())
+    responses = sum((report.statuses for report in reports), Counter[int]())
     sent = sum(report.kinds.total() for report in reports)
-    return _row(sent, faults, memory, answers, service.alive())
+    return _row(sent, faults, memory, responses, service.alive())
 
 
 def _serving(server: EmbeddedServer, version: Path, count: int, seed: int) -> dict:
-    import model.runtime  # noqa: F401  (no other benchmark is to wait for TensorFlow)
+    import common.runtime  # noqa: F401  (no other benchmark is to wait for TensorFlow)
     from benchmarks.hostile import serving
     from benchmarks.hostile.grpc_requests import Surroundings
 
@@ -84,11 +79,11 @@ def _serving(server: EmbeddedServer, version: Path, count: int, seed: int) -> di
     around = Surroundings(str(version.parent.resolve()), str(victim.parent.resolve()))
     target = serving.Target(server.address, f"http://127.0.0.1:{server.rest_port}", server.process.pid, around)
     found = serving.attack(target, count, seed, THREADS)
-    answers = sum((Counter({answer: number}) for (_, answer), number in found.answers.items()), Counter[str]())
-    return _row(count, found.faults, found.memory, answers, server.process.poll() is None)
+    responses = sum((Counter({response: number}) for (_, response), number in found.responses.items()), Counter[str]())
+    return _row(count, found.faults, found.memory, responses, server.process.poll() is None)
 
 
-def _row(sent: int, faults: list[str], memory: list[int], answers: Counter, alive: bool) -> dict:
+def _row(sent: int, faults: list[str], memory: list[int], responses: Counter, alive: bool) -> dict:
     for fault in faults[:TOLD]:
         print(fault, file=sys.stderr)
     met = alive and not faults and memory[1] - memory[0] <= GROWTH
@@ -98,7 +93,7 @@ def _row(sent: int, faults: list[str], memory: list[int], answers: Counter, aliv
         "alive": "yes" if alive else "no",
         "MB after a fifth": round(memory[0] / 1e6),
         "MB at the end": round(memory[1] / 1e6),
-        "answers": ", ".join(f"{answer}: {number:,}" for answer, number in answers.most_common()),
+        "answers": ", ".join(f"{response}: {number:,}" for response, number in responses.most_common()),
         "bar": f"no fault, alive, + {GROWTH / 1e6:.0f} MB at most",
         "met": "yes" if met else "no",
     }

@@ -45,6 +45,8 @@ NAMES = [
 
 @dataclass(frozen=True)
 class Grpc:
+    """One request over gRPC, and what it aims at."""
+
     kind: str
     method: str
     data: bytes

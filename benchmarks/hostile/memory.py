@@ -1,4 +1,4 @@
-"""What a process under attack holds in memory."""
+"""Resident memory of a process under attack, and how much it may grow."""
 
 from __future__ import annotations
 

@@ -10,6 +10,8 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Rest:
+    """One request as an HTTP client sends it."""
+
     kind: str
     verb: str
     path: str

@@ -1,4 +1,4 @@
-"""Sends hostile requests to a running service, and says of each answer whether it was one to give."""
+"""Sends hostile requests to a search service, and checks each response."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ AWAY = frozenset({"index_down", "serving_down", "wrong_model", "feedback_down", 
 
 @dataclass
 class Report:
+    """What came of a number of requests."""
+
     statuses: Counter[int] = field(default_factory=Counter)
     kinds: Counter[str] = field(default_factory=Counter)
     faults: list[str] = field(default_factory=list)  # the first hundred
@@ -25,25 +27,25 @@ def attack(port: int, seed: int, count: int, parts_away: bool = False) -> Report
     """`parts_away`: a back end is down, so that a 503 that names it is right."""
     report = Report()
     for number, request in enumerate(hostile_requests(seed, count)):
-        answer = _sent(port, request)
+        response = _sent(port, request)
         report.kinds[request.kind] += 1
-        if answer.startswith(b"HTTP/1.1 "):
-            report.statuses[int(answer[9:12])] += 1
-        fault = _fault(request, answer, parts_away)
+        if response.startswith(b"HTTP/1.1 "):
+            report.statuses[int(response[9:12])] += 1
+        fault = _fault(request, response, parts_away)
         if fault and len(report.faults) < 100:
             report.faults.append(f"seed {seed}, request {number}, {request.kind}: {fault}: {request.data[:200]!r}")
     return report
 
 
-def _fault(request: Hostile, answer: bytes, parts_away: bool) -> str | None:
-    if not answer.startswith(b"HTTP/1.1 "):
-        return f"no answer but {answer[:80]!r}" if request.complete or answer else None
-    status, (_, _, body) = int(answer[9:12]), answer.partition(b"\r\n\r\n")
+def _fault(request: Hostile, response: bytes, parts_away: bool) -> str | None:
+    if not response.startswith(b"HTTP/1.1 "):
+        return f"no answer but {response[:80]!r}" if request.complete or response else None
+    status, (_, _, body) = int(response[9:12]), response.partition(b"\r\n\r\n")
     if status >= 500:
         return None if parts_away and status == 503 and _code(body) in AWAY else f"{status} {body[:200]!r}"
     if b"Traceback" in body:
         return "a traceback"
-    if status >= 400 and body and b"application/json" in answer.lower() and _code(body) is None:
+    if status >= 400 and body and b"application/json" in response.lower() and _code(body) is None:
         return f"a refusal in another form: {body[:200]!r}"
     return None
 

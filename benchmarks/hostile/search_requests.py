@@ -153,7 +153,7 @@ def _value(dice: random.Random, depth: int) -> object:
     if nested == 0:
         return [_value(dice, depth - 1) for _ in range(dice.randint(0, 3))]
     if nested == 1:
-        return {dice.choice(FIELDS + ("sector", "tags")): _value(dice, depth - 1) for _ in range(dice.randint(0, 3))}
+        return {dice.choice((*FIELDS, "sector", "tags")): _value(dice, depth - 1) for _ in range(dice.randint(0, 3))}
     return leaf
 
 

@@ -1,4 +1,4 @@
-"""Sends hostile requests to an embedded server, and says what is wrong with its answers or with itself afterwards."""
+"""Sends hostile requests to an embedded server; checks each response, and the server's state and memory afterwards."""
 
 import socket
 import threading
@@ -62,7 +62,7 @@ class Sender:
         self.rest = httpx.Client(base_url=target.rest, timeout=TIMEOUT, trust_env=False)
         host, _, port = target.rest.removeprefix("http://").partition(":")
         self._rest_address = (host, int(port))
-        self.answers: Counter[tuple[str, str]] = Counter()
+        self.responses: Counter[tuple[str, str]] = Counter()
         self._lock = threading.Lock()
 
     def close(self) -> None:
@@ -71,11 +71,11 @@ class Sender:
 
     def fault(self, request: Request) -> str | None:
         if isinstance(request, Grpc):
-            answer, fault = self._grpc(request)
+            response, fault = self._grpc(request)
         else:
-            answer, fault = self._rest(request) if isinstance(request, Rest) else self._raw(request)
+            response, fault = self._rest(request) if isinstance(request, Rest) else self._raw(request)
         with self._lock:
-            self.answers[request.kind, answer] += 1
+            self.responses[request.kind, response] += 1
         return f"{request.kind}: {fault}" if fault else None
 
     def _grpc(self, request: Grpc) -> tuple[str, str | None]:
@@ -84,21 +84,21 @@ class Sender:
         except grpc.RpcError as error:
             code, details = error.code().name, error.details()
             return code, None if code in NAMED and details else f"{code} {details!r} to {request.method}"
-        return "OK", wrong_answer(request, data)
+        return "OK", wrong_response(request, data)
 
     def _rest(self, request: Rest) -> tuple[str, str | None]:
         try:
             response = self.rest.request(request.verb, request.path, content=request.body, headers=request.headers)
         except httpx.TransportError as error:
             return type(error).__name__, f"{type(error).__name__} at {request.verb} {request.path}"
-        status, answer = response.status_code, response.content
+        status, body = response.status_code, response.content
         if request.verb == "HEAD":
             good = status < 500
         elif status == 200:
-            good = b"NaN" not in answer and (not answer or answer[:1] == b"{")
+            good = b"NaN" not in body and (not body or body[:1] == b"{")
         else:
             good = status in REFUSED and bool(response.json().get("error"))
-        return str(status), None if good else f"{status} {answer[:200]!r} at {request.verb} {request.path}"
+        return str(status), None if good else f"{status} {body[:200]!r} at {request.verb} {request.path}"
 
     def _raw(self, request: Raw) -> tuple[str, str | None]:
         said = b""
@@ -116,7 +116,7 @@ class Sender:
         return status, f"{said[:200]!r} to {request.data[:80]!r}" if status.startswith("5") else None
 
 
-def wrong_answer(request: Grpc, data: bytes) -> str | None:
+def wrong_response(request: Grpc, data: bytes) -> str | None:
     """What is wrong with an answer that the server calls right."""
     if request.method != PREDICT:
         return None if request.method in METHODS and not request.method.startswith(f"{MODEL}/Handle") else "OK"
@@ -133,8 +133,10 @@ def wrong_answer(request: Grpc, data: bytes) -> str | None:
 
 @dataclass(frozen=True)
 class Outcome:
+    """What came of an attack."""
+
     faults: list[str]  # none where all is well
-    answers: Counter[tuple[str, str]]  # how often each kind of request had each answer
+    responses: Counter[tuple[str, str]]  # how often each kind of request had each answer
     memory: list[int]  # bytes after a fifth of the requests, and after all
 
 
@@ -154,21 +156,23 @@ def attack(target: Target, count: int, seed: int = 2021, threads: int = 4) -> Ou
         faults += changes(before, state(sender), files, target.files())
         if readings[1] - readings[0] > GROWTH:
             faults.append(f"memory grew from {readings[0]:,} to {readings[1]:,} bytes")
-        return Outcome(faults, sender.answers, readings)
+        return Outcome(faults, sender.responses, readings)
     finally:
         sender.close()
 
 
 def state(sender: Sender) -> tuple[bytes, bytes]:
-    """The status of the model, and its answer to a text."""
+    """The status of the model, and its response to a text."""
     status = get_model_status_pb2.GetModelStatusRequest()
     predict = predict_pb2.PredictRequest()
     status.model_spec.name = predict.model_spec.name = "pause"
     predict.inputs["text"].CopyFrom(tf.make_tensor_proto(["bank loans"]))
     asked = ((f"{MODEL}/GetModelStatus", status), (PREDICT, predict))
-    answers = [sender.channel.unary_unary(method)(each.SerializeToString(), timeout=TIMEOUT) for method, each in asked]
-    vector = tf.make_ndarray(predict_pb2.PredictResponse.FromString(answers[1]).outputs["embedding"])
-    return answers[0], np.round(vector, 4).tobytes()
+    known, vectors = (
+        sender.channel.unary_unary(method)(each.SerializeToString(), timeout=TIMEOUT) for method, each in asked
+    )
+    vector = tf.make_ndarray(predict_pb2.PredictResponse.FromString(vectors).outputs["embedding"])
+    return known, np.round(vector, 4).tobytes()
 
 
 def changes(before, after, files, files_after) -> Iterator[str]:
