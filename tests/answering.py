@@ -4,7 +4,7 @@ from pathlib import Path
 
 from companies import MODEL
 
-from search.feedback import Answer, Shown
+from search.feedback.store import Answer, Shown
 
 
 def given(client, headers=None, **change) -> dict:

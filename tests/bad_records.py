@@ -1,6 +1,6 @@
 """Records that are no company: of each, how its reason begins, and what else is in it."""
 
-from pipelines.company import MAX_TAGS
+from pipelines.transforms.parse import MAX_TAGS
 
 BAD = {
     b'{"id": "a", "descri': ("record: ", "descri"),

@@ -11,8 +11,9 @@ from made_once import made_once
 from real_servers import running
 from trades import TINY, write_pairs
 
+from common.cpu import cap_instruction_set
 from infra.local.elasticsearch import Elasticsearch
-from model.cpu import cap_instruction_set
+from serving.tracing import spans
 
 # Before any test imports TensorFlow, and for all processes that tests start.
 cap_instruction_set()
@@ -39,7 +40,7 @@ def trained(similar_pairs, tmp_path_factory) -> Path:
 def exports(trained, tmp_path_factory):
     """Three version directories with weights of their own each, so that a text has another vector in each."""
     from model.export import export
-    from model.saved import open_model
+    from model.network.saved import open_model
 
     def export_three(folder: Path) -> None:
         generator = np.random.default_rng(3)
@@ -73,3 +74,19 @@ def elasticsearch_server():
     """Shared: each test has aliases of its own."""
     with running(Elasticsearch) as server:
         yield server
+
+
+@pytest.fixture
+def exported():
+    """Tracing is on in this process; spans, as they end. What looks once whether it is on is asked for after this."""
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+    exporter, provider = InMemorySpanExporter(), TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    spans.use(provider.get_tracer("test"))
+    try:
+        yield exporter.get_finished_spans
+    finally:
+        spans.use(None)

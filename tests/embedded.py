@@ -1,15 +1,10 @@
 """The real embedded server in a process of its own, with what tests do to one."""
 
 import os
-import socket
 from pathlib import Path
 
+from common.ports import free_port
 from serving.embedded import EmbeddedServer as Embedded
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        return listening.getsockname()[1]
 
 
 class EmbeddedServer(Embedded):

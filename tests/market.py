@@ -3,7 +3,7 @@
 from companies import company
 
 from index.document import Document
-from serving.channel import ServingUnavailable
+from serving.endpoint.channel import ServingUnavailable
 
 # Cosines to air-a: air-b 0.8, ship 0.6, bank 0, and bank is nearer to ship (0.8) than to any other.
 MARKET = [
@@ -63,11 +63,14 @@ class Switch:
     def __init__(self, target):
         self.target = target
 
-    def embed(self, texts):
-        return self._there().embed(texts)
+    def embed(self, texts, model=None):
+        return self._there().embed(texts, model)
 
-    def contract(self):
-        return self._there().contract()
+    def contract(self, model=None):
+        return self._there().contract(model)
+
+    def served(self):
+        return self._there().served()
 
     def _there(self):
         if self.target is None:

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from index.open import open_index
-from pipelines import job, options
+from pipelines import options, pipeline
 
 ROOT = Path(__file__).parents[1]
 
@@ -27,7 +27,7 @@ class Place:
     def run(self, source: Path | str, *flags: str, kind="--input") -> dict[str, int]:
         """In this process; what became of the records, without what there was none of."""
         given = options.parse([kind, str(source), *self.flags, *flags])
-        return self.counts(job.run(given))
+        return self.counts(pipeline.run(given))
 
     def start(self, *flags: str, **settings) -> subprocess.Popen:
         """As a command of its own."""

@@ -6,15 +6,15 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from apache_beam.pvalue import TaggedOutput
 
-from pipelines.company import SAME_NAMES
-from pipelines.files import parts, read
-from pipelines.sources import _revived
-from pipelines.steps import Parse
+from pipelines.io.dead_letters import replay_or_fault
+from pipelines.io.files import parts, read
+from pipelines.records import SAME_NAMES
+from pipelines.transforms.parse import Parse
 
 ROOT = Path(__file__).parents[1]
 
@@ -47,10 +47,10 @@ def main(kind: str, *files: str) -> None:
 
 
 def _reading(file: str, replay: bool) -> dict:
-    ids, letters, step = [], [], Parse(SAME_NAMES, 1)
+    ids, letters, step = [], [], Parse(SAME_NAMES)
     for start, stop in parts(file, Path(file).stat().st_size):
-        for arrival in read(file, start, stop, SAME_NAMES):
-            for out in step.process(_revived(arrival) if replay else arrival):
+        for raw in read(file, start, stop, SAME_NAMES):
+            for out in step.process(replay_or_fault(raw) if replay else raw if raw.fault else replace(raw, time=1)):
                 if isinstance(out, TaggedOutput):
                     beginning = str(out.value.record)[:2000]  # all of many would be the peak themselves
                     letters.append({"record": beginning, "reason": out.value.reason, "source": out.value.source})

@@ -4,14 +4,16 @@ import ast
 import importlib.util
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
-ROOMS = ("model", "serving", "index", "pipelines", "search")
+ROOMS = ("common", "model", "serving", "index", "pipelines", "search")
 OUTSIDE = ("infra", "benchmarks", "tests", "examples")  # may import any room, and no room may import them
 LIGHT = ("model/contract.py", "serving/client.py", "index/document.py")
+FILES_IN_A_FOLDER, LINES_IN_A_FILE = 14, 250  # README and py.typed among them
 HEAVY = {"tensorflow", "keras", "tensorflow_text", "keras_hub"}
 
 
@@ -71,7 +73,40 @@ def test_every_package_has_its_file_and_is_in_the_wheel():
     found = packages(ROOT)
     assert {"model", "model.evaluate"} <= found
     assert [name for name in sorted(found) if not (ROOT / name.replace(".", "/") / "__init__.py").exists()] == []
-    assert sorted(found - listed_packages(ROOT / "setup.py")) == []
+    listed = listed_packages(ROOT / "setup.py")
+    assert sorted(found - listed) == []
+    assert [name for name in sorted(listed) if not (ROOT / name.replace(".", "/") / "__init__.py").exists()] == []
+
+
+def test_the_page_is_in_the_wheel():
+    (patterns,) = (
+        ast.literal_eval(node.value)["search"]
+        for node in ast.walk(ast.parse((ROOT / "setup.py").read_text()))
+        if isinstance(node, ast.keyword) and node.arg == "package_data"
+    )
+    search = ROOT / "search"
+    packed = {path for pattern in patterns for path in search.glob(pattern)}
+    files = {path for path in (search / "page").rglob("*") if path.is_file()}
+    assert search / "page" / "index.html" in files
+    assert files - packed == set()
+
+
+def test_common_imports_the_standard_library_alone_but_for_tensorflow_s_start():
+    light = [path for path in (ROOT / "common").glob("*.py") if path.name != "runtime.py"]
+    assert ROOT / "common" / "command.py" in light
+    names = {name.split(".")[0] for path in light for name in imported(path, ROOT)}
+    assert names - set(sys.stdlib_module_names) == {"common"}
+
+
+@pytest.mark.parametrize("room", ["common", "model", "serving", "index", "search", "benchmarks", "infra"])
+def test_a_room_is_folders_of_a_dozen_files_that_fit_on_a_few_pages(room):
+    files = [path for path in (ROOT / room).rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+    assert len(files) > 5
+    folders = Counter(str(path.parent.relative_to(ROOT)) for path in files)
+    assert {folder: count for folder, count in folders.items() if count > FILES_IN_A_FOLDER} == {}
+    written = [path for path in files if path.suffix in (".py", ".js", ".css") and "_pb2" not in path.name]
+    long = {str(path): lines for path in written if (lines := len(path.read_text().splitlines())) > LINES_IN_A_FILE}
+    assert long == {}
 
 
 @pytest.mark.parametrize("module", [name for name in LIGHT if (ROOT / name).exists()])
@@ -87,7 +122,7 @@ def test_what_the_next_room_imports_is_light(module):
 # every process has a CPU that may show what it does not hold
 
 PRODUCTS = {"tensorflow", "keras", "torch", "sentence_transformers"}  # multiply by oneDNN
-CAPPED = {"model/runtime.py", "model/cpu.py"}
+CAPPED = {"common/runtime.py", "common/cpu.py"}
 
 
 def modules_of(path, root):
@@ -121,7 +156,7 @@ def uncapped_commands(root):
 
 
 def test_every_command_that_multiplies_matrices_asks_first_which_instructions_the_cpu_has():
-    assert ROOT / "model" / "encoder.py" in reached(ROOT / "model" / "train.py", ROOT)
+    assert ROOT / "model" / "network" / "encoder.py" in reached(ROOT / "model" / "train.py", ROOT)
     assert list(uncapped_commands(ROOT)) == []
 
 
@@ -131,13 +166,136 @@ def test_a_command_that_does_not_ask_is_found(tmp_path):
         tmp_path,
         {
             "model/encoder.py": "import keras",
-            "model/runtime.py": "import tensorflow",
-            "model/train.py": "import model.runtime\nfrom model.encoder import Encoder" + end,
+            "common/runtime.py": "import tensorflow",
+            "model/train.py": "import common.runtime\nfrom model.encoder import Encoder" + end,
             "model/report.py": "def main():\n    from model import encoder" + end,
             "model/names.py": "import json" + end,
         },
     )
     assert list(uncapped_commands(root)) == ["model/report.py"]
+
+
+# borders
+
+ASKING = (*ROOMS, "infra")  # benchmarks compare a back end with what is inside it
+BACK_ENDS = ("index.elastic", "index.lance")
+SCHEMES = ("http:", "https:", "lance:")
+OUTAGES = ("Busy", "FeedbackDown", "IndexFailed", "IndexUnavailable", "NotStarted", "NotWithdrawn", "ServerSilent")
+OUTAGES += ("ModelNotServed", "ServingUnavailable")
+WITHDRAWN = ".withdrawn"
+BEAM = "apache_beam"
+
+
+def files_of(root, rooms):
+    return [path for room in rooms for path in sorted((root / room).rglob("*.py"))]
+
+
+def is_inside(name, package):
+    return name == package or name.startswith(f"{package}.")
+
+
+def imports_of_back_ends(root):
+    """Imports of a back end's inside by others than itself; `index/open.py` alone knows the doors of all."""
+    for path in files_of(root, ASKING):
+        own = ".".join(path.relative_to(root).parts[:2])
+        for name in imported(path, root):
+            inside = [package for package in BACK_ENDS if is_inside(name, package) and package != own]
+            is_door = path == root / "index" / "open.py" and name.endswith(".backend")
+            if inside and not is_door:
+                yield f"{path.relative_to(root)} imports {name}"
+
+
+def schemes_asked(root):
+    """Calls outside of index/ that tell one kind of index from the other by how an address begins."""
+    for path in files_of(root, ("pipelines", "search", "infra")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in ("startswith", "removeprefix"):
+                texts = [part.value for part in ast.walk(node) if isinstance(part, ast.Constant)]
+                if any(isinstance(text, str) and text.startswith(SCHEMES) for text in texts):
+                    yield f"{path.relative_to(root)}:{node.lineno}"
+
+
+def bases(root):
+    """Of every class of the house by its name: the names of all that it is derived from."""
+    found = {}
+    for path in files_of(root, (*ROOMS, "infra", "benchmarks")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                names = {getattr(base, "id", getattr(base, "attr", "")) for base in node.bases}
+                found[node.name] = found.get(node.name, set()) | names
+
+    def above(name, seen=()):
+        direct = found.get(name, set()) - {*seen}
+        return direct.union(*(above(base, (*seen, name)) for base in direct))
+
+    return {name: above(name) for name in found}
+
+
+def imports_of_beam(root):
+    """Where a server or its client would take seconds, and a heavy package, for what is a pipeline's."""
+    for path in files_of(root, ("common", "model", "serving")):
+        for name in imported(path, root):
+            if is_inside(name, BEAM):
+                yield f"{path.relative_to(root)} imports {name}"
+
+
+def words_of_publishing(root):
+    """Where model/ knows what only `serving.publish` writes."""
+    for path in files_of(root, ("common", "model")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Constant) and node.value == WITHDRAWN:
+                yield f"{path.relative_to(root)}:{node.lineno}"
+
+
+def test_a_back_end_is_reached_by_its_door_alone():
+    assert (ROOT / "index" / "elastic").is_dir() and (ROOT / "index" / "lance").is_dir()
+    assert list(imports_of_back_ends(ROOT)) == []
+
+
+def test_which_back_end_an_address_means_is_asked_in_one_place():
+    assert list(schemes_asked(ROOT)) == []
+
+
+def test_outages_are_no_input_errors():
+    above = bases(ROOT)
+    assert {name for name in OUTAGES if "Outage" not in above[name]} == set()
+    assert {name for name, its in above.items() if {"Outage", "InputError"} <= its} == set()
+
+
+def test_serving_owns_what_publishing_writes():
+    assert f'"{WITHDRAWN}"' in (ROOT / "serving" / "storage" / "base.py").read_text()
+    assert list(words_of_publishing(ROOT)) == []
+
+
+def test_serving_does_without_beam():
+    assert BEAM in {name.split(".")[0] for path in files_of(ROOT, ("pipelines",)) for name in imported(path, ROOT)}
+    assert list(imports_of_beam(ROOT)) == []
+
+
+def test_a_crossed_border_is_found(tmp_path):
+    root = house(
+        tmp_path,
+        {
+            "index/open.py": "from index.elastic.backend import ELASTIC\nfrom index.lance.store import open_lance",
+            "index/elastic/store.py": "from index.elastic import queries\nfrom index.lance.rows import now",
+            "search/feedback/elastic_store.py": "def later():\n    from index.elastic.cluster.retry import Retry",
+            "pipelines/options.py": 'index.startswith(("http://", "https://"))\n"http://".startswith("x")',
+            "infra/indices.py": 'Path(url.removeprefix("lance://"))\nurl.startswith("gs://")',
+            "common/errors.py": "class InputError(Exception): ...\nclass Outage(Exception): ...",
+            "index/errors.py": "class Unusable(InputError): ...\nclass IndexUnavailable(Unusable, Outage): ...",
+            "model/export.py": 'WITHDRAWN = ".withdrawn"',
+            "serving/storage/remote.py": "import apache_beams\nif True:\n    from apache_beam.io import filesystem",
+        },
+    )
+    assert list(imports_of_back_ends(root)) == [
+        "index/elastic/store.py imports index.lance.rows",
+        "index/open.py imports index.lance.store",
+        "search/feedback/elastic_store.py imports index.elastic.cluster.retry",
+    ]
+    assert list(schemes_asked(root)) == ["pipelines/options.py:1", "pipelines/options.py:2", "infra/indices.py:1"]
+    assert bases(root)["IndexUnavailable"] == {"Unusable", "InputError", "Outage", "Exception"}
+    assert list(words_of_publishing(root)) == ["model/export.py:1"]
+    assert list(imports_of_beam(root)) == ["serving/storage/remote.py imports apache_beam.io"]
 
 
 # the walker itself, on a house with a wrong import in every manner of writing one

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from model.contract import COMPANY_FIELDS, INDUSTRY_FIRST, TextRecipe
-from model.data import read_companies, read_pairs
-from model.variants import of_companies
+from model.data.companies import read_companies
+from model.data.pairs import read_pairs
+from model.data.variants import of_companies
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 # A sentence ends before a space and a capital, a digit or a quote; "St. Louis" and "U.S. banks" are no ends.

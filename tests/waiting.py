@@ -4,7 +4,7 @@ import subprocess
 import time
 from collections.abc import Callable
 
-from model.errors import InputError
+from common.errors import CommandError
 
 
 def wait_until(true: Callable[[], bool], run: subprocess.Popen | None = None, seconds: float = 240.0) -> None:
@@ -15,7 +15,7 @@ def wait_until(true: Callable[[], bool], run: subprocess.Popen | None = None, se
         try:
             if true():
                 return
-        except InputError:
+        except CommandError:
             pass
         time.sleep(0.05)
     raise AssertionError(f"not in {seconds:.0f} s")

@@ -5,9 +5,10 @@ from types import SimpleNamespace
 import pytest
 from commands import answer, refusal
 
-from benchmarks import data, reproduce
 from benchmarks.__main__ import main, table
-from model.config import BASE_ENCODER, TrainConfig
+from benchmarks.measures import data
+from benchmarks.quality import reproduce
+from model.training.config import BASE_ENCODER, TrainConfig
 
 
 @pytest.fixture

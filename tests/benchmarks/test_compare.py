@@ -5,7 +5,7 @@ import subprocess
 import numpy as np
 import pytest
 
-from benchmarks import compare
+from benchmarks.compare import command, sides
 
 
 class Pretended:
@@ -18,10 +18,10 @@ class Pretended:
 
 
 def test_both_sides_are_asked_the_same_in_turns_and_the_first_questions_do_not_count(monkeypatch):
-    monkeypatch.setattr(compare, "WARM_UP", 1)
+    monkeypatch.setattr(command, "WARM_UP", 1)
     log = []
-    sides = {name: Pretended(name, log) for name in (compare.BEFORE, compare.AFTER)}
-    taken = compare.in_turns(sides, ["a", "b", "c"])
+    both = {name: Pretended(name, log) for name in (sides.BEFORE, sides.AFTER)}
+    taken = command.in_turns(both, ["a", "b", "c"])
     assert [question for _, question in log] == ["a", "a", "b", "b", "c", "c"]
     # after, before; after, before; and then the other way round, so that no one always follows
     assert [name for name, _ in log] == ["after", "before", "after", "before", "before", "after"]
@@ -29,9 +29,9 @@ def test_both_sides_are_asked_the_same_in_turns_and_the_first_questions_do_not_c
 
 
 def test_a_side_that_does_not_start_names_the_file_that_says_why(tmp_path, monkeypatch):
-    monkeypatch.setattr(compare, "FOLDER", tmp_path)
-    with pytest.raises(compare.CompareError, match=r"after\.log says why"):
-        compare.Side("after", tmp_path, ["serving", "no such version", "no such texts"])
+    monkeypatch.setattr(sides, "FOLDER", tmp_path)
+    with pytest.raises(sides.CompareError, match=r"after\.log says why"):
+        sides.Side("after", tmp_path, ["serving", "no such version", "no such texts"])
     assert "Error" in (tmp_path / "after.log").read_text()
 
 
@@ -40,13 +40,13 @@ def test_another_commit_is_checked_out_beside_the_tree_and_kept(tmp_path, monkey
         subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", *words], check=True, capture_output=True)
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(compare, "FOLDER", tmp_path / "build")
+    monkeypatch.setattr(sides, "FOLDER", tmp_path / "build")
     git("init")
     (tmp_path / "one").write_text("as it was")
     git("add", "one")
     git("commit", "-m", "first")
     (tmp_path / "one").write_text("as it is")
-    tree = compare.checked_out("HEAD")
-    assert (tree / "one").read_text() == "as it was" and compare.checked_out("HEAD") == tree
-    with pytest.raises(compare.CompareError, match="no commit"):
-        compare.checked_out("nowhere")
+    tree = sides.checked_out("HEAD")
+    assert (tree / "one").read_text() == "as it was" and sides.checked_out("HEAD") == tree
+    with pytest.raises(sides.CompareError, match="no commit"):
+        sides.checked_out("nowhere")

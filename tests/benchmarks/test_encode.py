@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 from commands import refusal
 
-from benchmarks import encode, job, jobs
+from benchmarks import encode
 from benchmarks.__main__ import main
-from benchmarks.contestant import ContestantError
-from benchmarks.jobs import Input, MLTransform, Pipeline, new_directory, quarter
-from benchmarks.peers import REQUIREMENTS
+from benchmarks.peers.contestant import ContestantError
+from benchmarks.peers.runtimes import REQUIREMENTS
+from benchmarks.targets import job, jobs
+from benchmarks.targets.jobs import Input, MLTransform, Pipeline, new_directory, quarter
 from index.base import Spec
-from pipelines.tally import Summary
+from pipelines.metrics.summary import Summary
 
 COMPANIES = [{"id": str(number), "description": "maker of things " * (number + 1)} for number in range(9)]
 
@@ -38,7 +39,7 @@ def test_missing_peers_are_one_line_with_the_command_that_makes_them(listed, tmp
 
 def test_the_peers_have_beam_and_the_client_of_our_own_versions():
     named = dict(line.split("==") for line in REQUIREMENTS.read_text().splitlines())
-    setup = (REQUIREMENTS.parents[1] / "setup.py").read_text()
+    setup = (REQUIREMENTS.parents[2] / "setup.py").read_text()
     assert f'"apache-beam[gcp]=={named["apache-beam"]}"' in setup
     assert f'"elasticsearch=={named["elasticsearch"]}"' in setup
 
@@ -156,7 +157,7 @@ def test_beams_own_is_given_the_same_file_and_model_and_looked_at_before_its_ind
     assert beam(whole, 512, lambda index: steps.append(("look", index))) == 4.0
     assert steps == [("create", "ml-transform", 8), ("look", "ml-transform"), ("drop", "ml-transform")]
     words = [tmp_path / "companies.jsonl", "http://nowhere:1", "ml-transform", tmp_path / "model", 128, 512]
-    assert commands == [["python", "-m", "benchmarks.ml_transform", *map(str, words)]]
+    assert commands == [["python", "-m", "benchmarks.peers.ml_transform", *map(str, words)]]
 
 
 # the table

@@ -7,12 +7,15 @@ import pytest
 from commands import refusal
 from elasticsearch.helpers import expand_action
 
-from benchmarks import index, recall, sinks
+from benchmarks import index
 from benchmarks.__main__ import main
-from benchmarks.contestant import ContestantError
-from benchmarks.sinks import Sink, action, removed
+from benchmarks.measures import recall
+from benchmarks.peers.contestant import ContestantError
+from benchmarks.targets import sinks
+from benchmarks.targets.sinks import Sink, action, removed
 from index.base import Outcome, Spec
-from index.elastic.bulk import Bulk
+from index.elastic.cluster.aliases import writes_to
+from index.elastic.writing.bulk import Bulk
 from model.errors import DataError
 
 COMPANIES = [{"id": str(number), "description": f"maker of {number}", "sector": None} for number in range(30)]
@@ -97,7 +100,7 @@ def test_a_document_that_is_not_taken_ends_the_measurement(sink, monkeypatch):
             return [Outcome(one.id, "stale") for one in batch]
 
     monkeypatch.setattr(sinks, "open_index", lambda url, create: Refusing())
-    with pytest.raises(ContestantError, match="did not take a document: .*stale"):
+    with pytest.raises(ContestantError, match=r"did not take a document: .*stale"):
         sink()
 
 
@@ -109,11 +112,11 @@ def test_both_ways_into_elasticsearch_send_the_same_lines(documents):
             sent.extend((index, json.loads(line)) for line in operations)
             return {"items": [{"index": {"status": 201}}] * (len(operations) // 2)}
 
-    assert len(Bulk("", Taking()).write("there", documents, written=1)) == len(documents)
+    assert len(Bulk("", Taking()).write("there", documents, 1, False, lambda: None)) == len(documents)
     theirs = [line for document in documents for line in expand_action(action("there", document))]
     for line in theirs[::2]:
         assert line["index"].pop("_index") == "there"  # ours names it once a request
-    assert sent == [("there", line) for line in theirs]
+    assert sent == [(writes_to("there"), line) for line in theirs]
 
 
 # searching

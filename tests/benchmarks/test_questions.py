@@ -7,8 +7,8 @@ import pytest
 from companies import MODEL, company, vector
 from pytest import approx
 
-from benchmarks import questions
-from benchmarks.questions import Asked, Score, held, place, read, score
+from benchmarks.quality import questions
+from benchmarks.quality.questions import Asked, Score, held, place, read, score
 from index.base import Spec
 from index.open import open_index
 from model.errors import DataError
@@ -91,7 +91,7 @@ def test_every_mode_is_asked_and_every_other_question_held_out(tmp_path):
 def test_a_set_that_is_broken_is_told_with_its_line(tmp_path):
     file = tmp_path / "names.tsv"
     file.write_text("question\texpected\nRyanair\tryanair\nno ids here\n")
-    with pytest.raises(DataError, match="names.tsv:3: "):
+    with pytest.raises(DataError, match=r"names.tsv:3: "):
         read(file)
     with pytest.raises(DataError, match="make demo"):
         questions.run(tmp_path, model=tmp_path / "none")

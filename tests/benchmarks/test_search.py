@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from companies import company
 
-from benchmarks import loop, search, users
+from benchmarks import search
+from benchmarks.measures import users
+from benchmarks.quality import loop
 
 
 def test_both_are_asked_the_same_in_turns(monkeypatch):

@@ -3,17 +3,19 @@ import json
 import re
 import shutil
 import sys
+from typing import ClassVar
 
 import numpy as np
 import pytest
 from commands import refusal
 
-from benchmarks import loads, senders, serving
+from benchmarks import serving
 from benchmarks.__main__ import main, table
-from benchmarks.contestant import Contestant, ContestantError
-from benchmarks.peers import REQUIREMENTS
-from benchmarks.rounds import alternate, row
-from benchmarks.server import Server
+from benchmarks.measures import cold_start, senders
+from benchmarks.measures.rounds import alternate, row
+from benchmarks.peers.contestant import Contestant, ContestantError
+from benchmarks.peers.runtimes import REQUIREMENTS
+from benchmarks.targets.server import Server
 from model.export import EXTRA, FACTS
 from serving.client import EmbeddingClient
 from serving.embedded import ServerSilent
@@ -24,7 +26,7 @@ TEXTS = [f"bank loans credit {'savings ' * number}" for number in range(40)]
 class Recorder:
     """Stands in for the client: takes down what is sent, and by whom."""
 
-    made: list["Recorder"] = []
+    made: ClassVar[list["Recorder"]] = []
 
     def __init__(self, addresses):
         self.sent = []
@@ -47,14 +49,14 @@ class Recorder:
 def recorders(monkeypatch):
     monkeypatch.setattr(Recorder, "made", [])
     monkeypatch.setattr(senders, "EmbeddingClient", Recorder)
-    monkeypatch.setattr(loads, "EmbeddingClient", Recorder)
+    monkeypatch.setattr(cold_start, "EmbeddingClient", Recorder)
     return Recorder.made
 
 
 @pytest.fixture(scope="module")
 def version(trained, tmp_path_factory):
     from model.export import export
-    from model.saved import open_model
+    from model.network.saved import open_model
 
     return export(open_model(str(trained)), tmp_path_factory.mktemp("exported") / "pause", {})
 
@@ -161,7 +163,7 @@ def child(script):
 ECHO = """
 import sys, numpy as np
 from pathlib import Path
-from benchmarks.contestant import read_texts, take_part
+from benchmarks.peers.contestant import read_texts, take_part
 def encode(texts, batch_size):
     print("chatter of encoding")
     return np.array([[len(text), batch_size] for text in texts], np.float32)
@@ -192,7 +194,7 @@ def test_other_vectors_than_the_servers_are_not_measured():
     two_differ, three_differ = same.copy(), same.copy()
     two_differ[:2], three_differ[:3] = same[2], same[3]  # 38 of 40 are the 95 % that is asked for
     serving.check_agreement("torch", same, two_differ)
-    with pytest.raises(ContestantError, match="torch makes .* of 92% of the texts only"):
+    with pytest.raises(ContestantError, match=r"torch makes .* of 92% of the texts only"):
         serving.check_agreement("torch", same, three_differ)
 
 
@@ -229,12 +231,12 @@ def test_a_server_without_a_version_is_reported_in_its_own_words(tmp_path):
 
 def test_requests_before_things_have_settled_are_neither_first_nor_later(monkeypatch):
     clock = iter(range(0, 1000, 10))  # seconds; settling begins at 0 and ends at 20, which the third look sees
-    monkeypatch.setattr(loads.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(cold_start.time, "monotonic", lambda: next(clock))
     took = iter([0.3, *[0.1, 0.2, 0.5] * 5])
-    monkeypatch.setattr(loads, "seconds", lambda work: work() or next(took))
+    monkeypatch.setattr(cold_start, "seconds", lambda work: work() or next(took))
     client = Recorder([])
-    assert loads.first_and_later(client, ["a"]) == pytest.approx((300, 200))  # ms
-    assert len(client.sent) == 1 + 1 + loads.LATER  # one was sent to settle
+    assert cold_start.first_and_later(client, ["a"]) == pytest.approx((300, 200))  # ms
+    assert len(client.sent) == 1 + 1 + cold_start.LATER  # one was sent to settle
 
 
 def test_every_size_is_the_first_after_every_kind_of_load(recorders, tmp_path, monkeypatch):
@@ -243,10 +245,10 @@ def test_every_size_is_the_first_after_every_kind_of_load(recorders, tmp_path, m
             recorders[-1].sent.append("swap")
 
     PretendedServer.address = "nowhere:1"
-    monkeypatch.setattr(loads, "Server", PretendedServer)
-    monkeypatch.setattr(loads, "SETTLE_SECONDS", 0.0)
+    monkeypatch.setattr(cold_start, "Server", PretendedServer)
+    monkeypatch.setattr(cold_start, "SETTLE_SECONDS", 0.0)
     (tmp_path / "1").mkdir()
-    found = loads.measure(tmp_path / "1", TEXTS, rounds=1, folder=tmp_path)
+    found = cold_start.measure(tmp_path / "1", TEXTS, rounds=1, folder=tmp_path)
     assert {title: len(pairs) for title, pairs in found.items()} == {
         "first request after a start, 1 text": 1,
         "first request after a start, 32 texts": 1,
@@ -260,7 +262,7 @@ def test_every_size_is_the_first_after_every_kind_of_load(recorders, tmp_path, m
 
 
 def test_all_that_take_part_are_compared_on_a_real_server(server, version, trained, folder):
-    command = [sys.executable, "-m", "benchmarks.in_process"]
+    command = [sys.executable, "-m", "benchmarks.peers.in_process"]
     tokens = json.loads((version / EXTRA / FACTS).read_text())["contract"]["max_tokens"]
     others = {
         serving.ENCODER: [*command, "encoder", str(trained), str(tokens)],

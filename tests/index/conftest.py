@@ -5,10 +5,11 @@ import itertools
 import pytest
 from certificates import write_certificates
 from companies import DIMENSION, MODEL
+from memory_backend import MemoryBackend
 from real_servers import running
 
 from index.base import Index, Spec
-from index.open import open_index
+from index.open import BACKENDS, open_index
 from infra.local.elasticsearch import Elasticsearch, Security
 
 PASSWORD = "not-a-secret"
@@ -31,6 +32,13 @@ def lance(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
+def memory():
+    """A back end more is a line more."""
+    BACKENDS["memory"] = MemoryBackend()
+    return Backend("memory://index")
+
+
+@pytest.fixture(scope="session")
 def elasticsearch(elasticsearch_server):
     return Backend(f"{elasticsearch_server.address}/companies")
 
@@ -45,7 +53,7 @@ def secure_elasticsearch(tmp_path_factory):
         yield Backend(f"{server.address}/secure", access)
 
 
-@pytest.fixture(scope="session", params=["lance", "elasticsearch", "secure_elasticsearch"])
+@pytest.fixture(scope="session", params=["lance", "memory", "elasticsearch", "secure_elasticsearch"])
 def shared_backend(request):
     return request.getfixturevalue(request.param)
 

@@ -98,7 +98,18 @@ def test_purge_keeps_young_tombstones(capsys, filled):
     assert open_index(filled).status().tombstones == 0
 
 
-@pytest.mark.parametrize("command", [["status"], ["purge", "--older-than", "1d"]])
+def test_drop_removes_what_a_move_left_and_says_so(capsys, filled):
+    open_index(filled).successor(Spec(OTHER_MODEL, DIMENSION)).go_live()
+    said = answer(capsys, main, "drop", "--former", "--index", filled)
+    assert said == (
+        0,
+        f"removed companies-{MODEL}-1; {filled} answers from companies-{OTHER_MODEL}-2, and has none to roll back to\n",
+        "",
+    )
+    assert [path.name for path in Path(filled).glob("*.lance")] == [f"companies-{OTHER_MODEL}-2.lance"]
+
+
+@pytest.mark.parametrize("command", [["status"], ["purge", "--older-than", "1d"], ["drop", "--former"]])
 def test_a_missing_index_is_one_line_and_is_not_made(capsys, url, command):
     assert refusal(capsys, main, *command, "--index", url).startswith(f"no index at {url}; ")
     assert not Path(url).exists()
@@ -107,7 +118,8 @@ def test_a_missing_index_is_one_line_and_is_not_made(capsys, url, command):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([], "required: status|create|purge"),
+        ([], "required: status|create|purge|drop"),
+        (["drop", "--index", "x"], "required: --former"),
         (["status"], "required: --index"),
         (["status", "--index", "gopher://x"], "lance:///path"),
         (["purge", "--index", "x"], "required: --older-than"),

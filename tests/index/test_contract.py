@@ -1,8 +1,10 @@
 """What every index does, whatever keeps it: run against each back end of conftest.py."""
 
+import itertools
 import pickle
 import random
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -10,12 +12,12 @@ import pytest
 from companies import DIMENSION, MODEL, OTHER_MODEL, company, found, state, statuses, vector
 from pytest import approx
 
+from common.errors import InputError
 from index import base
 from index.base import POOL, Spec
 from index.document import Document, Filters
 from index.errors import CompanyMissing, IndexMissing, IndexUnusable, WrongModel
 from index.open import open_index
-from model.errors import InputError
 
 EAST, NORTH = vector(1, 0, 0, 0), vector(0, 1, 0, 0)
 TRADES = [
@@ -47,7 +49,7 @@ def put(index, *documents):
 
 
 def test_an_address_with_nothing_at_it_is_refused_with_the_commands_that_fill_it(url):
-    with pytest.raises(IndexMissing, match="python -m index create --index .* --serving") as refusal:
+    with pytest.raises(IndexMissing, match=r"python -m index create --index .* --serving") as refusal:
         open_index(url)
     assert str(pickle.loads(pickle.dumps(refusal.value))) == str(refusal.value)
 
@@ -80,16 +82,74 @@ def test_a_company_comes_back_as_it_was_written(index):
 
 def test_the_newest_version_wins_and_an_equal_one_is_stale(index):
     assert put(index, company("a", 5, name="five")) == ["indexed"]
-    assert put(index, company("a", 4, name="four"), company("a", 5, name="other five")) == ["stale", "stale"]
+    assert put(index, company("a", 4, name="four"), company("a", 5, name="five")) == ["stale", "stale"]
     assert index.get("a").name == "five"
     assert put(index, company("a", 6, name="six")) == ["indexed"]
     assert index.get("a").name == "six"
 
 
 def test_documents_of_one_call_are_written_one_after_the_other(index):
-    documents = [company("a", 1), company("a", 3), company("a", 2), company("a", 3, name="late"), company("b", 1)]
+    documents = [company("a", 1), company("a", 3), company("a", 2), company("a", 3), company("b", 1)]
     assert put(index, *documents) == ["indexed", "indexed", "stale", "stale", "indexed"]
     assert (index.get("a").version, index.get("a").name) == (3, "Company a")
+
+
+def of_one_version(id, version=5):
+    """Contents that compete for one version, the least first; the tombstone is the greatest."""
+    companies = [company(id, version, (1, 2, 3, number), name=f"{id} {number}") for number in range(2)]
+    return [*sorted(companies, key=lambda one: one.order), Document.tombstone(id, version)]
+
+
+@pytest.mark.parametrize("together", [True, False], ids=["in one call", "in several"])
+def test_equal_versions_with_different_content_end_alike_in_any_order(index, together):
+    ends = {}
+    for number, order in enumerate(itertools.permutations(range(3))):
+        documents = [of_one_version(f"{number}")[place] for place in order]
+        for call in [documents] if together else [[one] for one in documents]:
+            index.write(call)
+        ends[f"{number}"] = Document.tombstone(f"{number}", 5)
+    for number, order in enumerate(itertools.permutations(range(2))):
+        documents = [of_one_version(f"two {number}")[place] for place in order]
+        outcomes = [put(index, *documents)] if together else [put(index, one) for one in documents]
+        assert [*itertools.chain(*outcomes)] == (["indexed", "indexed"] if order == (0, 1) else ["indexed", "stale"])
+        ends[f"two {number}"] = of_one_version(f"two {number}")[1]
+    index.refresh()
+    kept = state(index)
+    assert {id: replace(one, indexed_at=0) for id, (one, _) in kept.items()} == ends
+    assert kept["two 0"][1] == ends["two 0"].embedding.tolist()  # the winner's own vector
+
+
+def test_a_later_version_wins_over_one_that_won_within_its_own(index):
+    least, greater, tombstone = of_one_version("a", 5)
+    for one in (least, greater, tombstone):  # whatever a store counts of its own
+        put(index, one)
+    assert put(index, company("a", 6)) == ["indexed"]
+    assert put(index, tombstone, greater) == ["stale", "stale"]
+    assert index.get("a").version == 6
+
+
+def test_two_that_write_one_version_at_once_end_as_one_after_the_other(backend):
+    url = backend.new_url()
+    writers = [open_index(url, create=Spec(MODEL, DIMENSION)) for _ in range(2)]
+    least, greater = of_one_version("")[:2]
+    for turn in range(10):
+        pairs = [replace(one, id=f"{turn}") for one in (least, greater)]
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(lambda writer, one: writer.write([one]), writers, pairs))
+    assert {one.name for one in writers[0].get_many(map(str, range(10))).values()} == {greater.name}
+
+
+def test_forced_an_equal_version_is_written_again_and_an_older_one_is_stale(index):
+    least, greater, tombstone = of_one_version("a", 5)
+    put(index, greater)
+    assert statuses(index.write([least], force=True)) == ["indexed"]
+    assert index.get("a").name == least.name
+    assert statuses(index.write([least], force=True)) == ["indexed"]
+    assert statuses(index.write([tombstone], force=True)) == ["deleted"]
+    assert statuses(index.write([least], force=True)) == ["indexed"]  # a delete that was a mistake
+    assert statuses(index.write([company("a", 4)], force=True)) == ["stale"]
+    assert statuses(index.write([company("a", 5, None, description=least.description)], force=True)) == ["indexed"]
+    assert index.get("a").embedding.tolist() == least.embedding.tolist()
 
 
 def test_nothing_written_is_nothing_done(index):
@@ -125,10 +185,11 @@ def test_a_thousand_random_histories_end_as_if_delivered_in_order(backend):
     history = []
     for number in range(1000):
         # two companies each, told apart by the number of their history
-        for version in range(1, chance.randint(2, 6)):
+        for version in (chance.randint(1, 4) for _ in range(chance.randint(1, 6))):
             id = f"{number}-{chance.randint(0, 1)}"
             deletes = chance.random() < 0.3
-            written = company(id, version, (1, version, number, 1), name=f"{id} {version}")
+            name = f"{id} {version} {chance.randint(0, 2)}"  # versions come again, with other contents
+            written = company(id, version, (1, version, number, 1), name=name)
             history.append(Document.tombstone(id, version) if deletes else written)
     deliveries = history + chance.sample(history, len(history) // 2)
     chance.shuffle(deliveries)
@@ -139,9 +200,9 @@ def test_a_thousand_random_histories_end_as_if_delivered_in_order(backend):
         shuffled.write(deliveries[start : start + size])
         start += size
     inorder.refresh(), shuffled.refresh()
-    newest = {one.id: one for one in history}
+    greatest = {one.id: one for one in sorted(history, key=lambda one: one.order)}
     expected = state(inorder)
-    assert {id: one.version for id, (one, _) in expected.items()} == {id: one.version for id, one in newest.items()}
+    assert {id: one.order for id, (one, _) in expected.items()} == {id: one.order for id, one in greatest.items()}
     assert 100 < sum(one.deleted for one, _ in expected.values()) < len(expected) - 100
     assert state(shuffled) == expected
 
@@ -435,6 +496,16 @@ def test_purge_removes_the_tombstones_written_before_and_no_company(trades):
     assert trades.known(["brewery", "unheard-of"]) == {}
 
 
+def test_what_is_known_is_removed_without_a_tombstone_unless_it_changed_since(index):
+    put(index, company("a", 1), company("b", 1), Document.tombstone("c", 1), company("d", 1))
+    known = index.known(["a", "b", "c"])
+    put(index, company("b", 2))
+    assert index.remove(known) == 2
+    assert index.remove(known) == index.remove({}) == 0
+    assert index.known("abcd").keys() == {"b", "d"}
+    assert put(index, company("a", 1), company("c", 2)) == ["indexed", "indexed"]
+
+
 # the whole of it
 
 
@@ -469,6 +540,22 @@ def test_a_scan_sees_the_state_in_which_it_began(index):
     assert sorted(one.id for one in seen) == [f"c{number:02d}" for number in range(20)]
     assert {one.version for one in seen} == {1}
     assert all(one.embedding.tolist() == [1, 0, 0, 0] for one in seen)
+
+
+def test_a_scan_since_a_mark_has_all_that_was_written_after_it(index):
+    put(index, company("before", 1), company("changed", 1))
+    mark = index.mark()
+    put(index, company("changed", 2), company("new", 1), Document.tombstone("gone", 1))
+    seen = {one.id: one.version for batch in index.scan(tombstones=True, since=mark) for one in batch}
+    assert {id: version for id, version in seen.items() if id != "before"} == {"changed": 2, "new": 1, "gone": 1}
+
+
+def test_a_scan_of_what_is_known_has_every_document(index):
+    put(index, *(company(f"c{number}", number) for number in range(7)), Document.tombstone("gone", 9))
+    pages = list(index.scan_known(batch_size=3))
+    assert [len(page) for page in pages] == [3, 3, 2]
+    merged = {id: known for page in pages for id, known in page.items()}
+    assert merged == index.known(merged) and len(merged) == 8
 
 
 def test_a_load_ends_with_everything_searchable(index):
@@ -526,6 +613,56 @@ def test_the_former_index_can_be_read_beside_the_live_one(index):
     assert index.known("a") == {}
     index.rollback()
     assert index.former() is None and former.spec().model == MODEL
+
+
+def test_dropping_the_former_leaves_the_live_one_alone(index):
+    put(index, company("a"))
+    assert index.drop_former() == []
+    index.successor(Spec("f" * 16, 3))  # begun, and given up
+    successor = index.successor(Spec(OTHER_MODEL, 3))
+    put(successor, replace(company("a", embedding=(1, 0, 0)), model=OTHER_MODEL))
+    successor.go_live()
+    assert [name.rpartition("-")[2] for name in index.drop_former()] == ["1", "2"]
+    assert index.former() is None and index.get("a").model == OTHER_MODEL
+    with pytest.raises(IndexUnusable, match="no index before"):
+        index.rollback()
+    assert index.successor(Spec(MODEL, DIMENSION)).status().physical.endswith("-4")
+
+
+def test_while_a_move_lives_there_is_no_other_and_nothing_is_dropped(index):
+    live, successor = index.fixed(), index.successor(Spec(OTHER_MODEL, 3))
+    other = open_index(index.url)
+    with live.moving(successor):
+        with pytest.raises(IndexUnusable, match="is being moved"):
+            other.drop_former()
+        with pytest.raises(IndexUnusable, match="is being moved"), other.fixed().moving(successor):
+            pass
+    with other.fixed().moving(successor):
+        pass
+    assert len(other.drop_former()) == 1
+
+
+def test_nothing_is_written_to_a_frozen_index_but_by_who_waits(index):
+    live, successor = index.fixed(), index.successor(Spec(OTHER_MODEL, DIMENSION))
+    other = open_index(index.url)
+    with ThreadPoolExecutor(1) as pool:
+        with live.moving(successor), live.frozen() as holds:
+            writing = pool.submit(other.write, [company("a")])
+            time.sleep(0.5)
+            assert not writing.done() and live.known(["a"]) == {} and holds()
+            assert other.search("company", 9) == []  # reads go on
+            put(successor, replace(company("b"), model=OTHER_MODEL))
+            successor.go_live()
+        with pytest.raises(WrongModel):
+            writing.result(30)
+    assert live.known(["a"]) == {}
+
+
+def test_whether_tombstones_were_ever_purged_is_known(index):
+    put(index, Document.tombstone("a", 1))
+    assert not index.status().purged
+    assert index.purge(3600) == 0 and not index.status().purged
+    assert index.purge(0) == 1 and index.status().purged
 
 
 def test_the_first_index_has_nothing_to_go_back_to(index):

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from companies import company
 
-from index.document import Filters, fold, text_hash
-from model.errors import InputError
+from common.errors import InputError
+from index.document import Document, Filters, fold, text_hash
+from index.merge_versions import describe
 
 ROOT = Path(__file__).parents[2]
 
@@ -68,3 +69,13 @@ def test_the_embedded_store_does_not_import_tensorflow():
     script = "import sys, index.lance.store; print('lancedb' in sys.modules, 'tensorflow' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
     assert run.stdout.split() == ["True", "False"]
+
+
+def test_a_newer_version_is_greater_and_of_one_version_the_tombstone_then_the_greater_hash():
+    one, other = sorted([company("a", 2), company("a", 2, name="Another")], key=lambda each: each.fields_hash)
+    assert one.fields_hash < other.fields_hash
+    assert company("a", 1).order < one.order < other.order < Document.tombstone("a", 2).order < company("a", 3).order
+    assert [describe(each).order for each in (one, Document.tombstone("a", 2))] == [
+        one.order,
+        Document.tombstone("a", 2).order,
+    ]

@@ -2,6 +2,7 @@
 
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,8 +11,9 @@ from elasticsearch import BadRequestError
 
 from index.base import Spec
 from index.document import Document, Filters
-from index.elastic.loads import LEASE_SECONDS, Loads
-from index.errors import IndexMissing, IndexUnusable, WrongModel
+from index.elastic.writing.bulk_load import LEASE_SECONDS, BulkLoad
+from index.elastic.writing.moves import Moves
+from index.errors import IndexMissing, IndexUnavailable, IndexUnusable, WrongModel
 from index.open import open_index
 
 SPEC = Spec(MODEL, DIMENSION)
@@ -61,16 +63,16 @@ def test_a_load_that_fails_gives_both_back(index):
 
 def test_what_a_dead_load_left_is_put_right_by_who_opens_next(index, url):
     before = settings(index)
-    loads = Loads(url, index._client, index.status().physical)
+    loads = BulkLoad(url, index._client, index.status().physical)
     loads.begin(KILLED, time.time() - LEASE_SECONDS - 1)
     assert settings(index) == ("-1", "0") != before
     assert settings(open_index(url)) == before
-    assert "loading" not in index._place().meta
+    assert "loading" not in index._physical().meta
 
 
 def test_what_a_dead_load_left_is_put_right_by_who_writes_next(index, url):
     before = settings(index)
-    Loads(url, index._client, index.status().physical).begin(KILLED, time.time() - LEASE_SECONDS - 1)
+    BulkLoad(url, index._client, index.status().physical).begin(KILLED, time.time() - LEASE_SECONDS - 1)
     assert settings(index) != before
     index.write([company("a")])
     assert settings(index) == before
@@ -78,7 +80,7 @@ def test_what_a_dead_load_left_is_put_right_by_who_writes_next(index, url):
 
 def test_a_load_after_one_that_died_ends_for_both(index, url):
     before = settings(index)
-    Loads(url, index._client, index.status().physical).begin(KILLED, time.time() - LEASE_SECONDS - 1)
+    BulkLoad(url, index._client, index.status().physical).begin(KILLED, time.time() - LEASE_SECONDS - 1)
     with index.loading():
         assert settings(index) == ("-1", "0")
     assert settings(index) == before
@@ -102,13 +104,213 @@ def test_a_load_under_way_is_left_alone_by_who_opens_and_restored_by_the_last(in
     assert settings(index) == before
 
 
-def test_a_long_load_says_that_it_lives(index, monkeypatch):
-    monkeypatch.setattr("index.elastic.store.RENEW_SECONDS", 0)
+def test_a_loader_that_writes_nothing_keeps_its_load_while_others_write(index, url, monkeypatch):
+    monkeypatch.setattr("index.elastic.writing.bulk_load.LEASE_SECONDS", 1.0)
+    monkeypatch.setattr("index.elastic.writing.bulk_load.RENEW_SECONDS", 0.1)
+    monkeypatch.setattr("index.elastic.store.LOOK_SECONDS", 0.0)
+    monkeypatch.setattr("index.elastic.cluster.lease.platform.node", lambda: "another-machine")
+    other = open_index(url)
     with index.loading():
-        (first,) = index._place().meta["loading"]["loaders"].values()
+        monkeypatch.setattr("index.elastic.cluster.lease.platform.node", lambda: "this-machine")
+        began = time.monotonic()
+        while time.monotonic() - began < 3:
+            other.write([company("a", time.time_ns())])
+            time.sleep(0.1)
+        assert settings(index) == ("-1", "0")
+    assert settings(index) == ("1s", "1")
+
+
+@pytest.mark.parametrize("skew", [-86_400, 86_400])
+def test_a_wrong_clock_neither_ends_a_load_that_lives_nor_keeps_a_dead_one(index, url, skew, monkeypatch):
+    before, right = settings(index), time.time
+    with index.loading():
+        monkeypatch.setattr(time, "time", lambda: right() + skew)
+        monkeypatch.setattr("index.elastic.cluster.lease.platform.node", lambda: "another-machine")
+        open_index(url).write([company("a")])
+        assert settings(index) == ("-1", "0")
+    assert settings(index) == before
+    monkeypatch.setattr("index.elastic.writing.bulk_load.LEASE_SECONDS", 0.5)
+    loads = BulkLoad(url, index._client, index.status().physical)
+    loads.begin("a-third-machine/1/a", loads.now())  # and dies
+    assert settings(index) != before
+    time.sleep(0.6)
+    open_index(url)
+    assert settings(index) == before
+
+
+# a swap
+
+
+@pytest.fixture
+def successor(index):
+    return index.successor(Spec(OTHER_MODEL, DIMENSION))
+
+
+def test_a_write_that_was_on_its_way_to_the_former_index_is_not_acknowledged_there(index, successor, monkeypatch):
+    """Resolved before the swap, sent after it."""
+    live, bulk = index.fixed(), index._client.bulk
+
+    def swap_first(**request):
+        monkeypatch.setattr(index._client, "bulk", bulk)
+        with live.frozen():
+            successor.go_live()
+        return bulk(**request)
+
+    monkeypatch.setattr(index._client, "bulk", swap_first)
+    with pytest.raises(WrongModel):
+        index.write([company("late")])
+    assert live.known(["late"]) == {}
+
+
+def test_a_delete_that_was_on_its_way_follows_the_alias(index, successor, monkeypatch):
+    bulk = index._client.bulk
+    live = index.fixed()
+
+    def swap_first(**request):
+        monkeypatch.setattr(index._client, "bulk", bulk)
+        with live.frozen():
+            successor.go_live()
+        return bulk(**request)
+
+    monkeypatch.setattr(index._client, "bulk", swap_first)
+    assert statuses(index.write([Document.tombstone("a", 7)])) == ["deleted"]  # has no model to be wrong about
+    assert list(successor.known(["a"])) == ["a"] and live.known(["a"]) == {}
+
+
+def test_a_write_to_an_index_that_was_dropped_follows_the_alias_and_makes_nothing_anew(index, successor, monkeypatch):
+    bulk, former = index._client.bulk, index.status().physical
+
+    def drop_first(**request):
+        monkeypatch.setattr(index._client, "bulk", bulk)
+        successor.go_live()
+        index._client.indices.delete(index=former)
+        return bulk(**request)
+
+    monkeypatch.setattr(index._client, "bulk", drop_first)
+    assert statuses(index.write([Document.tombstone("a", 7)])) == ["deleted"]
+    assert list(successor.known(["a"])) == ["a"]
+    assert not index._client.indices.exists(index=former)
+
+
+def test_writers_wait_for_a_move_that_lives_and_go_on_where_it_is_given_up(index, successor):
+    live = index.fixed()
+    with ThreadPoolExecutor(1) as pool, live.moving(successor):
+        with live.frozen():
+            writing = pool.submit(index.write, [company("a")])
+            time.sleep(1)
+            assert not writing.done() and index.known(["a"]) == {}
+        assert statuses(writing.result(20)) == ["indexed"]
+
+
+def test_what_a_dead_move_left_frozen_is_thawed_by_who_writes(index, successor, monkeypatch):
+    monkeypatch.setattr("index.elastic.writing.moves.LEASE_SECONDS", 2.0)
+    die_frozen(index.fixed(), successor)
+    began = time.monotonic()
+    assert statuses(index.write([company("a")])) == ["indexed"]
+    assert time.monotonic() - began < 15
+    assert statuses(index.write([company("b")])) == ["indexed"]
+
+
+def test_what_a_dead_move_left_frozen_is_thawed_by_the_next_move(index, successor, monkeypatch):
+    monkeypatch.setattr("index.elastic.writing.moves.LEASE_SECONDS", 1.0)
+    live = index.fixed()
+    die_frozen(live, successor)
+    with pytest.raises(IndexUnusable, match=r"is being moved to .* by another-machine"), live.moving(successor):
+        pass
+    time.sleep(1.1)
+    with live.moving(successor):
+        assert statuses(index.write([company("a")])) == ["indexed"]
+
+
+def die_frozen(live, successor):
+    """As a move on another machine that was killed before its swap."""
+    moves = Moves(live._aliases, live._pinned)
+    moves._renew("another-machine/1/a", successor._pinned)
+    moves._change("add")
+    live._client.indices.add_block(index=live._pinned, block="write")
+
+
+def test_a_block_that_an_administrator_has_set_is_waited_for_and_left(index, monkeypatch):
+    monkeypatch.setattr("index.elastic.cluster.retry.SECONDS", 1.0)
+    name = index.status().physical
+    index._client.indices.add_block(index=name, block="write")
+    with pytest.raises(IndexUnavailable, match=r"403 .*blocked by"):
         index.write([company("a")])
-        (later,) = index._place().meta["loading"]["loaders"].values()
-    assert later > first
+    with pytest.raises(IndexUnavailable, match=r"403 .*blocked by"):
+        index.purge(0) or index.remove(index.known(["a"])) or index.write([Document.tombstone("a", 1)])
+
+
+def test_a_freeze_that_was_broken_says_so(index, successor):
+    live = index.fixed()
+    with live.frozen() as holds:
+        assert holds()
+        Moves(live._aliases, live._pinned).thaw()
+        assert not holds()
+
+
+def test_the_former_index_stays_closed_after_the_swap(index, successor, monkeypatch):
+    monkeypatch.setattr("index.elastic.cluster.retry.SECONDS", 0.5)
+    live = index.fixed()
+    with live.moving(successor), live.frozen():
+        successor.go_live()
+    with pytest.raises(IndexUnavailable, match="blocked by"):
+        live.write([company("a")])
+    with index.fixed().moving(live):  # to go back to
+        assert statuses(live.write([company("a")])) == ["indexed"]
+
+
+def test_a_swap_is_refused_where_another_was_faster(index, successor):
+    other = index.successor(Spec("f" * 16, DIMENSION))
+    other.go_live()
+    with pytest.raises(IndexUnusable, match="nothing was changed"):
+        successor.go_live()
+    assert index.spec().model == "f" * 16
+
+
+def test_an_index_from_before_there_was_an_alias_to_write_by_gets_one(index):
+    name = index.status().physical
+    index._client.indices.delete_alias(index=name, name=f"{name}.writes")
+    assert statuses(index.write([company("a")])) == ["indexed"]
+
+
+def test_a_reader_goes_on_when_the_index_it_remembers_is_dropped(url, index, monkeypatch):
+    monkeypatch.setattr("index.elastic.store.READER_SECONDS", 60.0)
+    index.write([company("a")])
+    index.refresh()
+    reader = open_index(url, retry_seconds=5.0)
+    assert found(reader.search("company", 9)) == ["a"]
+    successor = index.successor(Spec(OTHER_MODEL, DIMENSION))
+    successor.write([replace(company("b"), model=OTHER_MODEL)])
+    successor.refresh()
+    successor.go_live()
+    index.drop_former()
+    assert list(reader.get_many(["a", "b"])) == ["b"]
+    assert found(reader.search("company", 9)) == ["b"]
+
+
+# orders
+
+
+def test_writers_of_one_version_at_once_leave_the_greatest_whoever_comes_last(index):
+    names = [f"name {number}" for number in range(12)]
+    greatest = max((company("a", 5, name=name) for name in names), key=lambda one: one.order)
+    for turn in range(5):
+        id = f"turn {turn}"
+        with ThreadPoolExecutor(12) as pool:
+            list(pool.map(lambda name: index.write([company(id, 5, name=name)]), names))  # noqa: B023
+        ours = max((company(id, 5, name=name) for name in names), key=lambda one: one.order)
+        assert index.get(id).name == ours.name
+    assert greatest.version == 5
+
+
+def test_a_purged_company_can_be_written_in_whatever_version_at_once(index):
+    index.write([company("a", 5), Document.tombstone("a", 5)])  # by one call, and its number runs ahead
+    index.write([company("b", 5)])
+    index.write([Document.tombstone("b", 5)])
+    assert index.purge(0) == 2
+    assert statuses(index.write([company("a", 6), company("b", 6)])) == ["indexed"] * 2
+    assert {id: one.version for id, (one, _) in state(index).items()} == {"a": 6, "b": 6}
+    assert statuses(index.write([company("a", 5), company("b", 7)])) == ["stale", "indexed"]
 
 
 # documents
@@ -219,3 +421,25 @@ def test_nearly_all_of_the_nearest_are_found_and_their_scores_are_cosines(grown)
             assert [hit.score for hit in same] == pytest.approx([cosines[hit.document.id] for hit in same], abs=1e-6)
             hits, asked = hits + len(same), asked + len(exact)
     assert asked == 200 and hits / asked >= 0.98
+
+
+# scans
+
+
+def open_scans(index):
+    name = index.status().physical
+    return index._client.indices.stats(index=name, metric="search")["indices"][name]["total"]["search"]["open_contexts"]
+
+
+def test_a_scan_that_is_given_up_sends_nothing_as_it_is_collected_and_is_ended_by_the_next(index, monkeypatch):
+    """Python may collect it in the middle of another request, while that holds the connections' lock."""
+    index.write([company("a"), company("b")])
+    scan, sent = index.scan(1), []
+    next(scan)
+    assert open_scans(index) == 1
+    monkeypatch.setattr(index._client, "close_point_in_time", lambda **given: sent.append(given))
+    scan.close()
+    monkeypatch.undo()
+    assert sent == [] and open_scans(index) == 1
+    assert len(list(index.scan(1))) == 2
+    assert open_scans(index) == 0

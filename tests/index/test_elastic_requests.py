@@ -12,14 +12,16 @@ from companies import MODEL, company, vector
 from index.base import Spec
 from index.document import Document, Filters, fold
 from index.elastic import queries
-from index.elastic.access import Access, Address, connect
-from index.elastic.answers import apart
-from index.elastic.loads import LEASE_SECONDS, joined, left, new_loader
+from index.elastic.cluster.connection import Address, Credentials, connect
+from index.elastic.cluster.lease import new_holder
 from index.elastic.mapping import mappings, pack, to_document, to_known, to_source, unpack, vector_kind
+from index.elastic.results import apart
+from index.elastic.writing.bulk_load import LEASE_SECONDS, joined, left
+from index.elastic.writing.conflicts import action, resolution
 from index.errors import IndexUnusable
-from index.fusion import Candidate
-from index.settle import describe
-from index.words import QUERY_WORDS, query_words, starts, telling_words, words
+from index.merge_versions import describe
+from index.ranking.analysis import QUERY_WORDS, query_words, starts, telling_words, words
+from index.ranking.fusion import Candidate
 
 SPEC = Spec(MODEL, 384)
 
@@ -65,6 +67,37 @@ def test_a_document_survives_the_way_there_and_back(document):
     source = to_source(document, 0)
     assert to_document("a", source) == document
     assert to_known(source) == describe(document)
+
+
+# conflicts
+
+
+def stored(document, number, written=0):
+    return {"found": True, "_version": number, "_source": to_source(document, written)}
+
+
+def test_of_equal_versions_the_greater_order_is_sent_above_what_was_read():
+    lesser, greater = sorted((company("a", 5, name="one"), company("a", 5, name="other")), key=lambda one: one.order)
+    assert resolution(greater, stored(lesser, 7), "", 1, force=False) == 8
+    assert resolution(lesser, stored(greater, 7), "", 1, force=False).status == "stale"
+    assert resolution(lesser, stored(greater, 7), "", 1, force=True) == 8
+    assert resolution(Document.tombstone("a", 5), stored(greater, 5), "", 1, force=False) == 6
+    assert resolution(greater, stored(Document.tombstone("a", 5), 6), "", 1, force=False).status == "stale"
+
+
+def test_a_number_that_ran_ahead_of_the_version_keeps_no_newer_document_out():
+    assert resolution(company("a", 6), stored(company("a", 5), 6), "", 1, force=False) == 7
+
+
+def test_what_was_removed_is_written_above_the_number_that_the_server_remembers():
+    said = "[a]: version conflict, current version [6] is higher or equal to the one provided [6]"
+    assert resolution(company("a", 6), {"found": False}, said, 1, force=False) == 7
+    assert resolution(company("a", 6), {"found": False}, "said otherwise", 1, force=False) is None
+
+
+def test_above_the_greatest_number_there_is_none():
+    assert action(company("a"), 2**63)["index"]["version"] == 2**63 - 1
+    assert action(company("a"), 2**63)["index"]["version_type"] == "external_gte"
 
 
 # queries
@@ -156,7 +189,7 @@ def test_the_last_loader_to_leave_is_the_last_that_lives():
 def test_a_loader_of_this_machine_whose_process_is_gone_is_dead_at_once():
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
-    alive, dead = new_loader(), f"{platform.node()}/{ended.pid}/a"
+    alive, dead = new_holder(), f"{platform.node()}/{ended.pid}/a"
     note = joined(joined(None, {}, dead, 100), {}, alive, 100)
     assert left(note, "", 101)["loaders"].keys() == {alive}
 
@@ -210,7 +243,7 @@ def test_a_password_in_an_address_is_refused_and_not_repeated():
 )
 def test_half_an_access_is_refused(environment, said):
     with pytest.raises(IndexUnusable, match=said):
-        Access.from_environment(environment)
+        Credentials.from_environment(environment)
 
 
 KEY, PASSWORD = {"PAUSE_ES_API_KEY": "hunter2"}, {"PAUSE_ES_USER": "u", "PAUSE_ES_PASSWORD": "hunter2"}
@@ -230,7 +263,7 @@ KEY, PASSWORD = {"PAUSE_ES_API_KEY": "hunter2"}, {"PAUSE_ES_USER": "u", "PAUSE_E
 )
 def test_no_secret_goes_to_another_machine_over_plain_http(url, secret):
     with pytest.raises(IndexUnusable, match=r"unencrypted: give an https:// .* PAUSE_ES_ALLOW_PLAIN_HTTP=1") as refusal:
-        connect(Address.parse(url), Access.from_environment(secret))
+        connect(Address.parse(url), Credentials.from_environment(secret))
     assert list(secret)[-1] in str(refusal.value)
     assert "hunter2" not in str(refusal.value) and "\n" not in str(refusal.value)
 
@@ -247,16 +280,16 @@ def test_no_secret_goes_to_another_machine_over_plain_http(url, secret):
     ],
 )
 def test_a_secret_stays_on_the_machine_or_is_encrypted_or_the_network_is_vouched_for(url, environment):
-    connect(Address.parse(url), Access.from_environment(environment)).close()
+    connect(Address.parse(url), Credentials.from_environment(environment)).close()
 
 
 @pytest.mark.parametrize("value", ["", "0", "no"])
 def test_plain_http_is_allowed_by_nothing_but_a_one(value):
-    assert not Access.from_environment({"PAUSE_ES_ALLOW_PLAIN_HTTP": value}).plain_http
+    assert not Credentials.from_environment({"PAUSE_ES_ALLOW_PLAIN_HTTP": value}).plain_http
 
 
 def test_secrets_are_not_shown():
-    assert "hunter2" not in repr(Access(user="u", password="hunter2")) + repr(Access(api_key="hunter2"))
+    assert "hunter2" not in repr(Credentials(user="u", password="hunter2")) + repr(Credentials(api_key="hunter2"))
 
 
 # names as they are typed

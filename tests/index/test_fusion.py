@@ -1,6 +1,6 @@
 from pytest import approx
 
-from index.fusion import Candidate, blend, fuse
+from index.ranking.fusion import Candidate, blend, fuse
 
 
 def one(id, score=0.0, name="", labels=()):

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
@@ -15,7 +16,7 @@ from companies import DIMENSION, MODEL, company, found, state, statuses
 from index.base import Spec
 from index.document import Document, Filters
 from index.errors import IndexMissing, IndexUnusable
-from index.lance import upkeep
+from index.lance import maintenance
 from index.open import open_index
 
 ROOT = Path(__file__).parents[2]
@@ -155,12 +156,12 @@ def test_a_reader_sees_what_another_wrote_at_once(index, path):
     assert list(reader.known(["a"])) == ["a"]
 
 
-# upkeep
+# maintenance
 
 
 def test_many_small_writes_are_merged_on_the_way(index, path, monkeypatch):
-    monkeypatch.setattr(upkeep, "FILES", 5)
-    monkeypatch.setattr(upkeep, "KEPT", timedelta(milliseconds=1))
+    monkeypatch.setattr(maintenance, "FILES", 5)
+    monkeypatch.setattr(maintenance, "KEPT", timedelta(milliseconds=1))
     for number in range(20):
         index.write([company(str(number))])
     assert fragments(path) <= 6
@@ -171,7 +172,7 @@ def test_many_rows_apart_from_the_indices_join_them_on_the_way_but_not_in_a_load
     def apart():
         return {one.num_unindexed_rows for one in index._table().list_indices()}
 
-    monkeypatch.setattr(upkeep, "ROWS_APART", 10)
+    monkeypatch.setattr(maintenance, "ROWS_APART", 10)
     index.write([company(str(number)) for number in range(10)])
     assert apart() == {10}
     index.write([company("one more")])
@@ -183,7 +184,7 @@ def test_many_rows_apart_from_the_indices_join_them_on_the_way_but_not_in_a_load
 
 
 def test_files_of_older_states_go_but_not_under_a_scan(index, path, monkeypatch):
-    monkeypatch.setattr(upkeep, "KEPT", timedelta(milliseconds=1))
+    monkeypatch.setattr(maintenance, "KEPT", timedelta(milliseconds=1))
     for number in range(6):
         index.write([company(str(number))])
     scan = index.scan(batch_size=1)
@@ -199,8 +200,8 @@ def test_files_of_older_states_go_but_not_under_a_scan(index, path, monkeypatch)
 @pytest.fixture
 def grown(path, monkeypatch):
     """An index of 1,500 random vectors of 16 numbers, in a house where 1,000 are many."""
-    monkeypatch.setattr(upkeep, "EXACT_BELOW", 1000)
-    monkeypatch.setattr(upkeep, "ROWS_PER_LIST", 50)
+    monkeypatch.setattr(maintenance, "EXACT_BELOW", 1000)
+    monkeypatch.setattr(maintenance, "ROWS_PER_LIST", 50)
     index = open_index(str(path), create=Spec(MODEL, 16))
     write_random(index, range(1500))
     return index
@@ -261,3 +262,26 @@ def test_a_vector_index_is_built_anew_when_the_companies_are_four_times_as_many(
     grown.optimise()
     assert grown.status().vectors == "approximate, IVF_SQ of 120 lists"
     assert recall(grown, Filters()) >= 0.98
+
+
+def test_the_status_counts_files_while_a_writer_s_come_and_go(index):
+    index.write([company("a")])
+    data = Path(index.url) / f"{index.status().physical}.lance" / "data"
+    assert data.is_dir()
+    over = threading.Event()
+
+    def come_and_go():
+        while not over.is_set():
+            files = [data / f".tmp{number}" for number in range(50)]
+            for file in files:
+                file.write_bytes(b"x")
+            for file in files:
+                file.unlink()
+
+    with ThreadPoolExecutor(1) as pool:
+        busy = pool.submit(come_and_go)
+        try:
+            assert {index.status().live for _ in range(200)} == {1}
+        finally:
+            over.set()
+        busy.result()

@@ -1,5 +1,6 @@
 """Servers beside a program: ready when said to be, and gone with it however it ends."""
 
+import json
 import os
 import select
 import signal
@@ -92,7 +93,7 @@ def test_a_server_that_ends_early_is_told_with_its_last_words(folder):
 
 
 def test_a_server_that_is_never_ready_is_ended(folder):
-    server, own = start(SERVER)
+    server, _ = start(SERVER)
     with pytest.raises(NotStarted, match="not ready after 2 s: up"):
         server.wait_until(lambda: None, seconds=2)
     assert list(folder.iterdir()) == []
@@ -126,7 +127,7 @@ def test_a_jdk_that_is_old_or_cut_down_is_passed_over(tmp_path, monkeypatch):
     monkeypatch.delenv("ES_JAVA_HOME", raising=False)
     monkeypatch.setenv("JAVA_HOME", str(jdk(tmp_path / "old", "17.0.1", distribution.MODULES)))
     jdk(tmp_path / "jvm" / "z-cut", "25.0.1", {"java.base"})
-    with pytest.raises(Unavailable, match="JDK 21 or newer.*ES_JAVA_HOME.*of your own"):
+    with pytest.raises(Unavailable, match=r"JDK 21 or newer.*ES_JAVA_HOME.*of your own"):
         find_java()
     whole = jdk(tmp_path / "jvm" / "a-whole", "25", distribution.MODULES | {"java.base"})
     assert find_java() == whole
@@ -171,3 +172,12 @@ def test_what_maven_fetched_is_unpacked_once_and_can_be_executed(monkeypatch, tm
 @pytest.mark.parametrize(("arguments", "said"), [([], "required"), (["up"], "required"), (["up", "oracle"], "oracle")])
 def test_a_mistake_is_answered_with_one_line(capsys, arguments, said):
     assert said in refusal(capsys, main, *arguments)
+
+
+def test_a_command_that_ends_by_itself_leaves_its_code_and_no_words_of_its_keeper(folder):
+    own = new_folder("demo")
+    given = json.dumps({"command": [sys.executable, "-c", "exit(3)"], "log": str(own / "log"), "folder": str(own)})
+    command = [sys.executable, "-m", "infra.local.keeper", given]
+    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as keeper:
+        assert (keeper.wait(60), keeper.stderr.read()) == (3, "")
+    assert not own.exists()

@@ -61,12 +61,14 @@ def test_ten_killed_runs_end_as_an_undisturbed_one(server, new_index, tmp_path):
 def kill(place: Place, run: subprocess.Popen, moments: random.Random) -> None:
     """When so many companies are there, and a little later."""
     many, index = moments.randrange(COMPANIES), None
-    while run.poll() is None and (index is None or index.status().live < many):
-        time.sleep(0.02)
-        index = index or opened(place)
-    time.sleep(moments.uniform(0, 0.1))
-    run.send_signal(signal.SIGKILL)
-    run.communicate()
+    try:
+        while run.poll() is None and (index is None or index.status().live < many):
+            time.sleep(0.02)
+            index = index or opened(place)
+        time.sleep(moments.uniform(0, 0.1))
+    finally:
+        run.send_signal(signal.SIGKILL)
+        run.communicate()
 
 
 def opened(place: Place) -> Index | None:

@@ -8,7 +8,7 @@ from busy_proxy import BusyProxy
 from embedded import EmbeddedServer
 from place import Place
 
-from pipelines import tally
+from pipelines.metrics import counters as metrics
 
 COMPANIES = 800
 AWAY = 30.0  # seconds
@@ -22,10 +22,10 @@ def run():
 
         def start(place: Place):
             companies = ({"id": f"c{number}", "description": f"Makes part {number}"} for number in range(COMPANIES))
-            path, before = place.file(*companies), tally.here().get("indexed", 0)
+            path, before = place.file(*companies), metrics.here().get("indexed", 0)
             running = beside.submit(place.run, path, "--batch_size=32")
             pause = threading.Event()
-            while tally.here().get("indexed", 0) < before + COMPANIES // 10:
+            while metrics.here().get("indexed", 0) < before + COMPANIES // 10:
                 assert not running.done(), running.result()
                 pause.wait(0.01)
             return running

@@ -19,8 +19,8 @@ def texts():
 @pytest.fixture(scope="session")
 def minilm():
     """The base encoder: do not train it."""
-    from model.config import BASE_ENCODER
-    from model.encoder import load_encoder
+    from model.network.encoder import load_encoder
+    from model.training.config import BASE_ENCODER
 
     return load_encoder(BASE_ENCODER)
 
@@ -28,7 +28,7 @@ def minilm():
 @pytest.fixture(scope="session")
 def scratch_directory(tmp_path_factory):
     """A Keras Hub directory: one layer, 32 wide, its vocabulary learnt from TEXTS."""
-    from model.sources import load_source
+    from model.network.sources import load_source
 
     directory = tmp_path_factory.mktemp("scratch") / "encoder"
     load_source("scratch:L1-H32", TEXTS).save(directory)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from model.cache import cached
+from model.training.cache import cached
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def test_the_same_texts_of_the_same_model_are_encoded_once(tmp_path, counted):
     assert (cached(str(tmp_path), "f1", ["a", "b"], encode) == first).all() and len(calls) == 1
 
 
-@pytest.mark.parametrize("fingerprint, texts", [("f2", ["a", "b"]), ("f1", ["ab", ""]), ("f1", ["b", "a"])])
+@pytest.mark.parametrize(("fingerprint", "texts"), [("f2", ["a", "b"]), ("f1", ["ab", ""]), ("f1", ["b", "a"])])
 def test_another_model_or_other_texts_are_encoded_anew(tmp_path, counted, fingerprint, texts):
     calls, encode = counted
     cached(str(tmp_path), "f1", ["a", "b"], encode)

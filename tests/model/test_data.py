@@ -4,7 +4,9 @@ import json
 import numpy as np
 import pytest
 
-from model.data import DataError, Pairs, hide_labels, read_columns, read_companies, read_pairs, split, strata
+from model.data.companies import read_companies
+from model.data.pairs import DataError, Pairs, hide_labels, read_pairs, split, strata
+from model.data.tsv import read_columns
 
 HEADER = "left\tright\tlabel\n"
 

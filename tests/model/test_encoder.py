@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from model.encoder import Encoder, length_batches, load_encoder
-from model.sources import EncoderError, Source
-from model.text import SPECIAL_TOKENS
+from model.network.encoder import Encoder, length_batches, load_encoder
+from model.network.sources import EncoderError, Source
+from model.network.tokenizer import SPECIAL_TOKENS
 
 VOCABULARY = (*SPECIAL_TOKENS, "bank", "farm")
 GARBAGE = 1e6
@@ -230,7 +230,7 @@ def test_bfloat16_keeps_directions_and_has_a_fingerprint_of_its_own(scratch_dire
     expected, found = exact.encode(texts), coarse.encode(texts)
     assert found.dtype == np.float32
     # Eight bits of mantissa round by 0.4 % at most; that it did round shows that the matrices took part.
-    assert 1e-5 < np.abs(found - expected).max()
+    assert np.abs(found - expected).max() > 1e-5
     assert (found * expected).sum(axis=1).min() > 0.999
     assert coarse.fingerprint("{description}") != exact.fingerprint("{description}")
 

@@ -12,12 +12,12 @@ import pytest
 from commands import answer, refusal
 
 from model.contract import INDUSTRY_FIRST, TextRecipe
-from model.data import DataError
-from model.encoder import load_encoder
+from model.data.pairs import DataError
 from model.evaluate import companies, senteval, sts, stsb
 from model.evaluate.__main__ import encode_with_bar, main
-from model.pair import PairHead
-from model.saved import PauseModel, save_model
+from model.network.encoder import load_encoder
+from model.network.pair_head import PairHead
+from model.network.saved import PauseModel, save_model
 
 WORDS = ("cat", "dog", "tree", "river", "bank", "loan", "engine", "wheel")
 SCORES_HEADER = "subset\tscore\tsentence1\tsentence2\n"

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from model import golden
 from model.contract import Contract
 from model.export import main
+from model.network import golden
 
 
 @pytest.fixture(scope="module")
@@ -142,7 +142,7 @@ def test_each_export_takes_the_next_number_and_strangers_in_the_base_path_do_not
 
 
 def test_a_model_that_changes_in_export_is_not_kept(trained, tmp_path, monkeypatch, capsys):
-    from model.encoder import Encoder
+    from model.network.encoder import Encoder
 
     honest = Encoder.encode
     monkeypatch.setattr(Encoder, "encode", lambda self, texts: -honest(self, texts))

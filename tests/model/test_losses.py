@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from model import losses
+from model.training import losses
 
 LN2, LN3, LN4 = math.log(2), math.log(3), math.log(4)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from model import priors
+from model.training import priors
 
 NAMES = ["entailment", "neutral", "contradiction"]
 ROWS = 3000
@@ -152,5 +152,5 @@ def test_error_says_what_was_given_and_what_is_accepted(text, reason):
 
 
 def test_importing_priors_does_not_import_tensorflow():
-    code = "import sys, model.priors; sys.exit('tensorflow' in sys.modules)"
+    code = "import sys, model.training.priors; sys.exit('tensorflow' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[2]).returncode == 0

@@ -3,8 +3,8 @@ import itertools
 import numpy as np
 import pytest
 
-from model.data import DataError, Pairs, strata
-from model.sampling import (
+from model.data.pairs import DataError, Pairs, strata
+from model.data.sampling import (
     LENGTH_GROUPS,
     KnownPositives,
     assemble,
@@ -13,7 +13,7 @@ from model.sampling import (
     padded_share,
     steps_per_epoch,
 )
-from model.variants import Variants, of_texts
+from model.data.variants import Variants, of_texts
 
 
 def made(counts, unlabelled=0, negatives=0, anchors=50, seed=0):

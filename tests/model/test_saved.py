@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from model.contract import TextRecipe
-from model.encoder import load_encoder
-from model.pair import PairHead
-from model.saved import PauseModel, open_model, save_model
-from model.sources import EncoderError
+from model.network.encoder import load_encoder
+from model.network.pair_head import PairHead
+from model.network.saved import PauseModel, open_model, save_model
+from model.network.sources import EncoderError
 
 RECIPE = TextRecipe("{industry}. {description}")
 

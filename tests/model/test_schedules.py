@@ -2,7 +2,7 @@ import keras
 import pytest
 import tensorflow as tf
 
-from model.schedules import WarmUp, anneal
+from model.training.schedules import WarmUp, anneal
 
 EPOCH = 50
 TOTAL = 2 * EPOCH  # a run of two epochs

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from model.data import Pairs
-from model.scoring import classifier_scores, space_scores
+from model.data.pairs import Pairs
+from model.evaluate.scoring import classifier_scores, space_scores
 
 UNUSED = np.zeros([9, 1])
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from model.encoder import Encoder, load_encoder
-from model.sources import PAPER_TOKENS, EncoderError, load_source
-from model.text import SPECIAL_TOKENS
+from model.network.encoder import Encoder, load_encoder
+from model.network.sources import PAPER_TOKENS, EncoderError, load_source
+from model.network.tokenizer import SPECIAL_TOKENS
 
 # U+2028 is a line break to Python's splitlines, but not to the makers of vocabularies.
 VOCABULARY = (*SPECIAL_TOKENS, "\u2028", "bank", "farm")

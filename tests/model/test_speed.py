@@ -4,7 +4,7 @@ import pytest
 import tensorflow as tf
 
 from model.contract import BFLOAT16, FLOAT32
-from model.speed import Speeds, compare
+from model.evaluate.speed import Speeds, compare
 
 
 class Slow:

@@ -12,10 +12,10 @@ import pytest
 from commands import refusal
 from trades import TINY, write_pairs
 
-from model.config import TrainConfig
-from model.prepare import prepare
-from model.run import Run
 from model.train import main
+from model.training.config import TrainConfig
+from model.training.prepare import prepare
+from model.training.run import Run
 
 
 def arguments(pairs: Path, out: Path, *more: str) -> list[str]:
@@ -110,15 +110,15 @@ def test_a_frozen_encoder_stays_as_it_was(similar_pairs, tmp_path, trained):
     out, encoder = tmp_path / "run", trained / "encoder"
     again = ["--pairs", str(similar_pairs), "--prior", "0.33", "--frozen", "--projection", "32", "--contrastive", "1"]
     assert main([*again, "--encoder", str(encoder), "--epochs", "2", "--out", str(out)]) == 0
-    from model.encoder import load_encoder
+    from model.network.encoder import load_encoder
 
     before, after = (load_encoder(str(folder)).encode(["bank loans"]) for folder in (encoder, out / "encoder"))
     assert before == pytest.approx(after, abs=1e-6)
 
 
 def test_the_weights_of_a_frozen_encoder_are_hashed_only_where_there_is_a_cache(similar_pairs, tmp_path, monkeypatch):
-    from model.encoder import Encoder
-    from model.loop import Trainer, build_model
+    from model.network.encoder import Encoder
+    from model.training.loop import Trainer, build_model
 
     config = TrainConfig(str(similar_pairs), str(tmp_path / "run"), "scratch:L1-H32", prior="0.33", frozen=True)
     data = prepare(config)

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from model.contract import TextRecipe
-from model.data import DataError
-from model.variants import of_companies, of_texts
+from model.data.pairs import DataError
+from model.data.variants import of_companies, of_texts
 
 RECIPE = TextRecipe("{name}, {industry}. {description}")
 COMPANIES = {
@@ -50,7 +50,7 @@ def test_a_company_that_the_recipe_leaves_without_text_is_refused():
 
 
 def test_an_unknown_company_is_refused_by_its_id():
-    with pytest.raises(DataError, match="2 companies that the companies file lacks, .*'nobody'"):
+    with pytest.raises(DataError, match=r"2 companies that the companies file lacks, .*'nobody'"):
         of_companies(["foo", "nobody", "bar", "noone"], COMPANIES, RECIPE)
 
 

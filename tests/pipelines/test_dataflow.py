@@ -1,12 +1,15 @@
 """The job that Dataflow would get: built without a network, its steps named for good, no secret in it."""
 
+import json
+
 import pytest
 from apache_beam.options.pipeline_options import GoogleCloudOptions
 from companies import DIMENSION, MODEL
 
 from model.contract import Contract
-from pipelines.job import build
+from pipelines import pipeline
 from pipelines.options import parse
+from pipelines.pipeline import build
 from pipelines.services import Services
 
 FLAGS = [
@@ -30,6 +33,8 @@ NAMES = {
     "Index/Dead",
     "DeadLetters/Files",
 }
+# Each of these is a composite around its DoFn, whose class is a part of the step's name.
+STEPS = {f"Index/{name}/ParDo({name})" for name in ("Parse", "SkipUnchanged", "Encode", "Write")}
 BATCHING = {
     "files": {"Read/Split", "Read/Spread", "Read/Records", "Index/Batch/InBundle"},
     "watch": {"Read/Watch", "Read/Split", "Read/Records", "Index/Batch/InBundle"},
@@ -62,4 +67,37 @@ def test_the_job_is_built_with_its_names_and_without_secrets(job, source):
     assert "hunter2" not in str(made) and "hunter2" not in str(graph)
     assert b"hunter2" not in graph.SerializeToString()
     names = {step.unique_name for step in graph.components.transforms.values()}
-    assert NAMES | BATCHING[source] <= names, names
+    assert NAMES | STEPS | BATCHING[source] <= names, names
+
+
+# What the launcher of a flex template adds, each of which Beam must know: an unknown flag would be refused.
+LAUNCHER = [
+    *("--service_account_email=worker@some-project.iam.gserviceaccount.com", "--machine_type=n2-standard-2"),
+    *("--subnetwork=regions/europe-west1/subnetworks/pause", "--network=pause", "--no_use_public_ips"),
+    *("--sdk_container_image=registry/pause-pipeline:1", "--sdk_location=container", "--num_workers=1"),
+    *("--max_num_workers=4", "--autoscaling_algorithm=THROUGHPUT_BASED", "--enable_streaming_engine"),
+    *('--labels={"goog-terraform-provisioned":"true"}', "--experiments=use_runner_v2"),
+]
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_a_template_ends_with_the_description_of_its_job(monkeypatch, tmp_path, source):
+    monkeypatch.setattr(GoogleCloudOptions, "_handle_temp_and_staging_locations", lambda self, validator: [])
+    replaced = ("--dry_run", "--staging_location")
+    flags = [flag for flag in FLAGS if not flag.startswith(replaced)]
+    place = tmp_path / "template_launches" / "job_object"
+    place.parent.mkdir()
+    options = parse(
+        [SOURCES[source], *flags, *LAUNCHER, f"--template_location={place}", f"--staging_location={tmp_path}"]
+    )
+    contract = Contract(MODEL, DIMENSION, 128, "{description}")
+    monkeypatch.setattr(
+        pipeline.preflight,
+        "services",
+        lambda options, size: (Services(options.serving, options.index, contract, options.secrets), None),
+    )
+    monkeypatch.setattr(pipeline.preflight, "input_bytes", lambda options: 0)
+    assert pipeline.run(options) is None  # there is no job yet whose counters could be asked for
+    described = json.loads(place.read_text())
+    assert described["environment"]["serviceAccountEmail"].startswith("worker@")
+    assert described["type"] == ("JOB_TYPE_BATCH" if source in ("files", "replay") else "JOB_TYPE_STREAMING")

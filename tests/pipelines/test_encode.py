@@ -13,9 +13,9 @@ from place import Place
 
 from index.base import Spec
 from index.open import open_index
-from pipelines import encode, ready
-from pipelines.steps import Parse
-from pipelines.tally import Summary
+from pipelines import encode, preflight
+from pipelines.metrics.summary import Summary
+from pipelines.transforms.parse import Parse
 
 ROOT = Path(__file__).parents[2]
 ENDS = ("bad", "stale", "unchanged", "indexed", "deleted", "dead")
@@ -116,6 +116,20 @@ def test_a_pattern_reads_all_its_files_and_columns_map_names(place, tmp_path):
     assert place.index.get("2").description == "Makes two"
 
 
+def test_what_was_indexed_by_mistake_is_put_right_by_force(place, encoder):
+    path = place.file(*(company(i, sic="Metal", updated_at="2024-05-01T12:00:00Z") for i in range(45)))
+    place.run(path)
+    assert not place.index.get("7").industry
+    right = ("--columns=industry=sic", "--force")
+    assert place.run(path, *right) == {"encoded": 45, "indexed": 45, "read": 45}
+    assert place.index.get("7").industry == "Metal"
+    assert place.index.get("7").embedding == pytest.approx(vector_of("Metal. Makes 7"))
+    assert place.run(path, *right) == {"indexed": 45, "read": 45}  # written again, but no text is encoded again
+    assert place.run(path, right[0]) == {"read": 45, "unchanged": 45}
+    older = place.file(company(7, updated_at="2024-04-01T12:00:00Z"), name="older.jsonl")
+    assert place.run(older, "--force") == {"read": 1, "stale": 1}
+
+
 # what cannot be taken in
 
 
@@ -164,7 +178,7 @@ def test_a_file_that_is_not_read_is_refused(place, capsys, tmp_path):
 
 def test_an_endpoint_that_does_not_answer_is_refused(place, encoder, capsys, monkeypatch):
     encoder.stop()
-    monkeypatch.setattr(ready, "ANSWER_SECONDS", 0.3)
+    monkeypatch.setattr(preflight, "ANSWER_SECONDS", 0.3)
     assert encoder.address in refusal(capsys, encode.main, "--input", place.file(company("a")), *place.flags)
 
 
@@ -203,7 +217,7 @@ def test_a_summary_that_does_not_add_up_fails_the_job(place, capsys, monkeypatch
 
 
 def encode_nothing():
-    from pipelines.tally import count
+    from pipelines.metrics.counters import count
 
     count("read")
     return []
@@ -225,7 +239,7 @@ STORES = {"tensorflow", "keras", "lancedb", "elasticsearch", "pandas"}
 
 
 @pytest.mark.parametrize(
-    ("module", "heavy"), [("pipelines.encode", {*STORES, "apache_beam"}), ("pipelines.job", STORES)]
+    ("module", "heavy"), [("pipelines.encode", {*STORES, "apache_beam"}), ("pipelines.pipeline", STORES)]
 )
 def test_the_modules_are_light(module, heavy):
     script = f"import sys, {module}; print('imported', *sorted({heavy} & set(sys.modules)))"

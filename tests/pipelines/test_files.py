@@ -10,21 +10,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines import files
-from pipelines.company import SAME_NAMES, Columns
-from pipelines.files import END, FileUnreadable, format_of, parts, read
+from pipelines.io import files
+from pipelines.io.files import END, format_of, parts, read
+from pipelines.records import SAME_NAMES, Columns, FileUnreadable
 
 
 def all_of(path, columns=SAME_NAMES):
     return [
-        arrival
-        for start, stop in parts(str(path), path.stat().st_size)
-        for arrival in read(str(path), start, stop, columns)
+        raw for start, stop in parts(str(path), path.stat().st_size) for raw in read(str(path), start, stop, columns)
     ]
 
 
 def records(path, columns=SAME_NAMES):
-    return [arrival.record for arrival in all_of(path, columns)]
+    return [raw.record for raw in all_of(path, columns)]
 
 
 # JSON lines
@@ -44,8 +42,8 @@ def test_every_line_is_read_once_wherever_the_file_is_cut(tmp_path, monkeypatch)
 def test_a_record_says_at_which_byte_it_begins(tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_bytes(b'{"id": 1}\r\n\n  \n{"id": 2}\n')
-    assert [arrival.record for arrival in all_of(path)] == [b'{"id": 1}', b'{"id": 2}']
-    assert [arrival.source for arrival in all_of(path)] == [f"{path}, byte 0", f"{path}, byte 15"]
+    assert [raw.record for raw in all_of(path)] == [b'{"id": 1}', b'{"id": 2}']
+    assert [raw.source for raw in all_of(path)] == [f"{path}, byte 0", f"{path}, byte 15"]
 
 
 def test_a_line_beyond_the_limit_is_a_fault_and_the_next_is_read(tmp_path, monkeypatch):
@@ -69,7 +67,7 @@ def test_a_compressed_file_that_was_cut_off_raises(tmp_path):
     whole = gzip.compress(b"".join(b'{"id": "%d"}\n' % random.getrandbits(64) for _ in range(1000)))
     path = tmp_path / "a.jsonl.gz"
     path.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(FileUnreadable, match="a.jsonl.gz cannot be read"):
+    with pytest.raises(FileUnreadable, match=r"a.jsonl.gz cannot be read"):
         records(path)
 
 
@@ -96,7 +94,7 @@ def test_quoted_line_ends_quotes_and_commas_belong_to_the_value(tmp_path):
         {"id": "1", "description": 'two\nlines, and "quotes"'},
         {"id": "2", "description": "plain"},
     ]
-    assert [arrival.source for arrival in all_of(path)] == [f"{path}, line 2", f"{path}, line 5"]
+    assert [raw.source for raw in all_of(path)] == [f"{path}, line 2", f"{path}, line 5"]
 
 
 def test_a_row_of_another_width_is_a_fault_that_no_replay_takes_unmended(tmp_path):
@@ -174,7 +172,7 @@ def test_rows_have_the_values_that_are_asked_for(table):
 def test_what_is_no_parquet_raises(tmp_path):
     path = tmp_path / "a.parquet"
     path.write_bytes(b"PAR1 no, it is not")
-    with pytest.raises(FileUnreadable, match="a.parquet cannot be read"):
+    with pytest.raises(FileUnreadable, match=r"a.parquet cannot be read"):
         records(path)
 
 

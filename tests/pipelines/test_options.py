@@ -3,7 +3,7 @@
 import pytest
 from apache_beam.options.pipeline_options import StandardOptions, WorkerOptions
 
-from model.errors import InputError
+from common.errors import InputError
 from pipelines.options import EXAMPLES, Options, parse
 
 DATAFLOW = [
@@ -100,8 +100,20 @@ def test_a_password_in_the_address_is_refused_unrepeated():
 
 
 def test_secrets_go_by_name():
-    name = "projects/p/secrets/key/versions/latest"
+    name, other = "projects/p/secrets/key/versions/latest", "projects/p/secrets/user/versions/2"
+    both = {"PAUSE_ES_API_KEY": name, "PAUSE_ES_USER": other}
     assert parse(["--secret", f"PAUSE_ES_API_KEY={name}"]).secrets == {"PAUSE_ES_API_KEY": name}
+    assert parse([f"--secret=PAUSE_ES_API_KEY={name}", f"--secret=PAUSE_ES_USER={other}"]).secrets == both
+    assert parse([f"--secret=PAUSE_ES_API_KEY={name},PAUSE_ES_USER={other}"]).secrets == both
+
+
+def test_a_switch_may_have_a_value_as_a_template_gives_every_flag_one(capsys):
+    given = [parse(["--force", *rest]).force for rest in ([], ["--max_wait", "2"])]
+    assert [*given, parse(["--force=true"]).force] == [True, True, True]
+    assert not parse([]).force and not parse(["--force=false"]).force
+    with pytest.raises(SystemExit):
+        parse(["--force=maybe"])
+    assert "'maybe' is neither true nor false" in capsys.readouterr().err
 
 
 def test_options_are_frozen():

@@ -1,69 +1,29 @@
 """An index moved to another model: nothing is lost, nothing is seen half done, and there is a way back."""
 
-import itertools
 import json
 import re
 import shlex
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
 from commands import answer, refusal
 from companies import DIMENSION, MODEL, OTHER_MODEL, company, state, vector
 from encoder import POISON, Encoder, vector_of
+from moving import fill, moved
 
 from index.base import Spec
 from index.document import Document, text_hash
 from index.errors import WrongModel
-from index.lance.store import LanceIndex
-from index.open import open_index
-from model.contract import DESCRIPTION_ONLY, Contract
-from pipelines import encode, own_server, ready, reindex
-from pipelines.move import SAMPLE, Pass
+from model.contract import DESCRIPTION_ONLY
+from pipelines import encode, preflight
 from pipelines.options import DEMO_MODEL
-
-
-class NewModel(Encoder):
-    """Of another model than the index, with something that happens as the n-th request comes in."""
-
-    def __init__(self):
-        super().__init__(OTHER_MODEL, DESCRIPTION_ONLY)
-        self.events = {}
-        self._numbers = itertools.count(1)
-
-    def _predict(self, request, context):
-        if request.model_spec.signature_name != "contract":
-            self.events.pop(next(self._numbers), lambda: None)()
-        return super()._predict(request, context)
-
-
-@pytest.fixture
-def new_model():
-    running = NewModel()
-    yield running
-    running.stop()
-
-
-@pytest.fixture
-def index(tmp_path):
-    return open_index(str(tmp_path / "index"), create=Spec(MODEL, DIMENSION))
-
-
-@pytest.fixture
-def flags(index, new_model, tmp_path):
-    return ["--index", index.url, "--serving", new_model.address, "--dead_letters", str(tmp_path / "letters")]
-
-
-def fill(index, number=30):
-    """Companies 0, 1, 2, ... in versions from 100 on, and the tombstone `gone`."""
-    index.write([company(str(i), 100 + i) for i in range(number)] + [Document.tombstone("gone", 77)])
-
-
-def moved(capsys, *flags):
-    """What a run says that comes to its end."""
-    code, said, wrong = answer(capsys, reindex.main, *flags)
-    assert code == 0, wrong
-    return said
+from pipelines.reindex import __main__ as reindex
+from pipelines.reindex import swap
+from pipelines.reindex.move import SAMPLE, Pass
+from serving import own_server
 
 
 def letters(tmp_path):
@@ -138,38 +98,29 @@ def test_writes_during_the_move_are_caught_up(index, new_model, flags, capsys):
     assert kept["gone"][0].version == 504
 
 
-def test_what_is_written_at_the_last_moment_is_carried_after_the_swap(index, new_model, flags, capsys, monkeypatch):
+def test_what_is_written_before_the_last_pass_is_carried_and_who_comes_later_is_told_of_the_model(
+    index, new_model, flags, capsys, monkeypatch
+):
     fill(index)
-    go_live = LanceIndex.go_live
+    agree, late = swap.agree, []
 
-    def write_first(self):
+    def write_first(target, sample):
         index.write([company("last", 900), Document.tombstone("3", 901)])
-        go_live(self)
 
-    monkeypatch.setattr(LanceIndex, "go_live", write_first)
-    assert "30 companies and 2 tombstones" in moved(capsys, *flags)
+    def write_meanwhile(*given):
+        late.append(pool.submit(index.write, [company("late", 902)]))
+        time.sleep(0.3)
+        assert not late[0].done()
+        return agree(*given)
+
+    monkeypatch.setattr(swap, "check", write_first)
+    monkeypatch.setattr(swap, "agree", write_meanwhile)
+    with ThreadPoolExecutor(1) as pool:
+        assert "30 companies and 2 tombstones" in moved(capsys, *flags)
+        with pytest.raises(WrongModel):
+            late[0].result(30)
     assert index.get("last").embedding == pytest.approx(vector_of("Makes last"))
-    assert index.known(["3"])["3"].deleted
-
-
-def test_a_move_that_died_after_the_swap_is_completed(index, new_model, flags, capsys, monkeypatch):
-    fill(index)
-    go_live = LanceIndex.go_live
-
-    def die(self):
-        index.write([company("last", 900)])
-        go_live(self)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(LanceIndex, "go_live", die)
-    with pytest.raises(KeyboardInterrupt):
-        reindex.main(flags)
-    monkeypatch.undo()
-    index.write([Document.tombstone("3", 901)])
-    assert index.purge(0) == 2
-    assert "1 companies and 0 tombstones moved" in moved(capsys, *flags)
-    assert list(index.known(["last", "3", "gone"])) == ["last"]  # what was deleted since stays so
-    assert "nothing to do" in moved(capsys, *flags)
+    assert index.known(["3"])["3"].deleted and index.known(["late"]) == {}
 
 
 def test_passes_go_on_while_much_is_new(index, new_model, flags, capsys):
@@ -213,7 +164,7 @@ def records(moment):
 def test_after_an_interruption_only_the_rest_is_encoded(index, new_model, flags, capsys, monkeypatch):
     fill(index)
     before = state(index)
-    write, calls = LanceIndex.write, []
+    write, calls = type(index).write, []
 
     def die(self, documents):
         calls.append(len(documents))
@@ -221,7 +172,7 @@ def test_after_an_interruption_only_the_rest_is_encoded(index, new_model, flags,
             raise KeyboardInterrupt
         return write(self, documents)
 
-    monkeypatch.setattr(LanceIndex, "write", die)
+    monkeypatch.setattr(type(index), "write", die)
     with pytest.raises(KeyboardInterrupt):
         reindex.main([*flags, "--batch_size=10", "--in_flight=1"])
     monkeypatch.undo()
@@ -238,13 +189,9 @@ def test_nothing_goes_live_when_the_endpoint_changes_its_model(index, new_model,
     fill(index)
     before = state(index)
     third = "f" * 16
-
-    def swap():
-        new_model.contract = Contract(third, DIMENSION, 128, DESCRIPTION_ONLY)
-
-    new_model.events[2] = swap
+    new_model.events[2] = lambda: new_model.publish(third, DESCRIPTION_ONLY, keep=1)
     said = refusal(capsys, reindex.main, *flags, "--batch_size=10", "--in_flight=1")
-    assert third in said and OTHER_MODEL in said and "not complete" in said
+    assert OTHER_MODEL in said and "not complete" in said
     assert state(index) == before
     assert f"to model {third}, 30 encoded" in moved(capsys, *flags)
 
@@ -254,9 +201,9 @@ def test_nothing_goes_live_when_the_endpoint_changes_its_model(index, new_model,
 
 def test_an_index_that_lost_something_does_not_go_live(index, flags, capsys, monkeypatch):
     fill(index)
-    status = LanceIndex.status
+    status = type(index).status
     monkeypatch.setattr(
-        LanceIndex,
+        type(index),
         "status",
         lambda self: replace(status(self), live=status(self).live - (self.spec().model == OTHER_MODEL)),
     )
@@ -267,8 +214,8 @@ def test_an_index_that_lost_something_does_not_go_live(index, flags, capsys, mon
 
 def test_an_index_that_does_not_find_a_company_by_its_vector_does_not_go_live(index, flags, capsys, monkeypatch):
     fill(index)
-    nearest = LanceIndex.nearest
-    monkeypatch.setattr(LanceIndex, "nearest", lambda self, query, k, *, model: nearest(self, -query, k, model=model))
+    nearest = type(index).nearest
+    monkeypatch.setattr(type(index), "nearest", lambda self, query, k, *, model: nearest(self, -query, k, model=model))
     assert "by its own vector" in refusal(capsys, reindex.main, *flags)
     assert index.spec().model == MODEL
 
@@ -285,6 +232,25 @@ def test_the_sample_is_of_all_companies_and_of_no_tombstone():
     assert len(done.sample) == len(set(done.sample)) == SAMPLE
     assert all(int(id) % 2 for id in done.sample)
     assert any(int(id) > 20 * SAMPLE for id in done.sample)  # misses once in 2^50 runs
+
+
+@pytest.mark.parametrize(("lost", "good"), [(2, True), (3, False)])
+def test_nothing_goes_live_that_finds_fewer_than_nine_of_ten_by_their_own_vectors(index, monkeypatch, lost, good):
+    index.write([company(str(number), 1, (1, number, 0, 0)) for number in range(20)])
+    nearest = index.nearest
+
+    def forgetful(wanted, *arguments, **options):
+        return [] if wanted[1] < lost else nearest(wanted, *arguments, **options)
+
+    monkeypatch.setattr(index, "nearest", forgetful)
+    sample = [str(number) for number in range(20)]
+    if good:
+        swap.check(index, sample)
+    else:
+        with pytest.raises(
+            swap.CheckFailed, match=r"does not find company '.' by its own vector, but nothing, and so with 3 of 20"
+        ):
+            swap.check(index, sample)
 
 
 # what cannot be carried
@@ -329,34 +295,6 @@ def test_a_newer_version_of_a_refused_company_is_tried_again(index, new_model, f
     assert len(letters(tmp_path)) == 1
 
 
-# the way back
-
-
-def test_rollback_brings_the_former_index_back(index, flags, capsys):
-    fill(index)
-    before = state(index)
-    moved(capsys, *flags)
-    said = moved(capsys, "--index", index.url, "--rollback")
-    assert f"answers from companies-{MODEL}-1 again, with model {MODEL}" in said
-    assert state(index) == before
-
-
-def test_after_a_rollback_the_move_can_be_made_again_and_knows_what_it_had(index, new_model, flags, capsys):
-    fill(index)
-    moved(capsys, *flags)
-    index.write([replace(company("later", 900), model=OTHER_MODEL)])  # only ever in the new one
-    moved(capsys, "--index", index.url, "--rollback")
-    index.write([company("5", 901, description="Sells five")])
-    new_model.texts.clear()
-    moved(capsys, *flags)
-    assert new_model.texts == ["Sells five"]
-    assert index.known(["5", "later"]).keys() == {"5", "later"}
-
-
-def test_without_a_move_there_is_nothing_to_go_back_to(index, capsys):
-    assert "no index before" in refusal(capsys, reindex.main, "--index", index.url, "--rollback")
-
-
 # before anything is done
 
 
@@ -375,7 +313,7 @@ def test_no_index_there_is_one_line(flags, capsys, tmp_path):
 
 def test_an_endpoint_that_does_not_answer_is_one_line(index, new_model, flags, capsys, monkeypatch):
     new_model.stop()
-    monkeypatch.setattr(ready, "ANSWER_SECONDS", 0.3)
+    monkeypatch.setattr(preflight, "ANSWER_SECONDS", 0.3)
     assert new_model.address in refusal(capsys, reindex.main, *flags)
     assert index.status().physical.endswith("-1")
 
@@ -402,7 +340,8 @@ def test_without_an_endpoint_a_server_is_started_for_the_run(index, new_model, c
     monkeypatch.setattr(own_server.OwnServer, "contract", lambda self: new_model.contract)
     fill(index)
     assert "30 encoded" in moved(capsys, "--index", index.url)
-    assert served == [("--model_base_path", DEMO_MODEL, "--xla_cpu_compilation_enabled=false"), "stopped"]
+    flags = ("--model_base_path", DEMO_MODEL, "--keep_versions=2", "--xla_cpu_compilation_enabled=false")
+    assert served == [flags, "stopped"]
 
 
 @pytest.mark.parametrize(
@@ -413,7 +352,6 @@ def test_without_an_endpoint_a_server_is_started_for_the_run(index, new_model, c
         (["--max_dead=1.5"], "--max_dead is a share from 0 to 1, got 1.5"),
         (["--max_dead=nan"], "--max_dead is a share from 0 to 1, got nan"),
         (["--dead_letters=projects/p/topics/t"], "--dead_letters takes a folder here"),
-        (["--rollback", "--serving=h:1"], "--rollback encodes nothing"),
         (["--runner=DirectRunner"], "--runner=DirectRunner"),
     ],
 )

@@ -8,7 +8,7 @@ from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
 from search import keys
-from search.access import READ, Declared, RouteUndeclared, open_to
+from search.access.scopes import READ, Declared, RouteUndeclared, open_to
 from search.app import create_app
 from search.server import server_config
 from search.settings import Settings
@@ -110,9 +110,8 @@ def test_behind_a_prefix_the_key_is_asked_for_as_well(app):
 
 
 def test_a_websocket_opens_nothing(app):
-    with client(app) as asking, pytest.raises(WebSocketDisconnect):
-        with asking.websocket_connect("/v1/companies/air-a"):
-            pass
+    with client(app) as asking, pytest.raises(WebSocketDisconnect), asking.websocket_connect("/v1/companies/air-a"):
+        pass
 
 
 def test_the_page_and_its_document_are_public_and_their_routes_say_so(app):

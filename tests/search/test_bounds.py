@@ -8,9 +8,9 @@ import pytest
 from answering import given, said
 from companies import MODEL
 
-from search.feedback import BOUND, Answer, FeedbackFull, Shown, open_feedback, to_json
-from search.file_feedback import FileFeedback
-from search.recorder import WAITING_LETTERS, Recorder
+from search.feedback.file_store import FileFeedback
+from search.feedback.recorder import WAITING_LETTERS, Recorder
+from search.feedback.store import BOUND, Answer, FeedbackFull, Shown, open_feedback, to_json
 
 STRANGER = "anonymous:0123456789ab"
 COMPANIES = tuple(f"company-{number:02}" for number in range(10))
@@ -138,8 +138,8 @@ def test_many_writers_lose_no_answer_while_room_is_made(path):
 
 def test_room_is_not_looked_for_where_there_is_none_to_be_had(path, monkeypatch):
     store, looks = FileFeedback(path, 100 * ANSWER), []
-    compact = FileFeedback._compact
-    monkeypatch.setattr(FileFeedback, "_compact", lambda *given: looks.append(1) or compact(*given))
+    compact = FileFeedback.compact
+    monkeypatch.setattr(FileFeedback, "compact", lambda *given: looks.append(1) or compact(*given))
     for _ in range(60):
         store.add([said("air-b", "similar", "ann")])
     for number in range(20):
@@ -164,7 +164,7 @@ def test_an_answer_that_has_no_room_is_refused_with_the_reason(serve, index):
 
 def test_a_service_that_is_told_nothing_keeps_a_gigabyte(index):
     assert BOUND == 2**30
-    assert open_feedback(index.url)._bound == BOUND
+    assert open_feedback(index.url).bound == BOUND
 
 
 # the recorder
@@ -183,7 +183,7 @@ class Full:
 
 
 def test_lists_for_a_store_that_is_full_are_dropped_and_not_tried_again(monkeypatch):
-    monkeypatch.setattr("search.recorder.GATHER", 0.01)
+    monkeypatch.setattr("search.feedback.recorder.GATHER", 0.01)
     store, dropped = Full(), []
     recorder = Recorder(store, dropped.append)
     recorder.start()

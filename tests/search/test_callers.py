@@ -7,10 +7,10 @@ from answering import rows, said, shown
 from commands import answer, refusal
 from companies import MODEL, company
 
-from search.feedback import open_feedback
-from search.file_feedback import FileFeedback
+from search.feedback.file_store import FileFeedback
+from search.feedback.store import open_feedback
+from search.feedback.verdicts import verdicts
 from search.labels import main
-from search.verdicts import verdicts
 
 STRANGER, OTHER, THIRD = (f"anonymous:{letter * 12}" for letter in "abc")
 PAIR = ("air-a", "air-b")

@@ -10,9 +10,9 @@ import pytest
 from certificates import write_certificates
 from raw_http import connect, drip, rest, running
 
-from search.addresses import proxies
+from search.access.addresses import proxies
+from search.access.connections import ConnectionLimits
 from search.app import create_app
-from search.connections import ConnectionLimits
 from search.server import Tls, server_config
 from search.settings import Settings
 

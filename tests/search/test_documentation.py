@@ -3,7 +3,7 @@
 import re
 
 from search import keys
-from search.documentation import document
+from search.routes.documentation import document
 
 QUESTIONS = {
     ("get", "/v1/companies/{id}"),

@@ -12,11 +12,11 @@ from starlette.testclient import TestClient
 from waiting import wait_until
 
 from index.base import Spec
-from index.errors import IndexUnusable
+from index.errors import IndexUnavailable
 from index.open import open_index
+from search.access.secret import installation_secret
 from search.app import create_app
-from search.feedback import Answer, FeedbackDown, Shown, open_feedback
-from search.secret import installation_secret
+from search.feedback.store import Answer, FeedbackDown, Shown, open_feedback
 from search.settings import Settings
 
 ANSWER = Answer("list", 7, "ann", MODEL, "air-a", None, "air-b", "similar", 1)
@@ -28,7 +28,7 @@ INJECTIONS = ("' OR 1=1 --", '{"match_all": {}}', "*", "Transport OR Finance", "
 def market(elasticsearch_server, request):
     """An index of the market for each test, as the service opens it."""
     url = f"{elasticsearch_server.address}/{request.node.name.replace('[', '-').rstrip(']')}"
-    made = open_index(url, create=Spec(MODEL, DIMENSION), patience=1.0)
+    made = open_index(url, create=Spec(MODEL, DIMENSION), retry_seconds=1.0)
     made.write(MARKET)
     made.refresh()
     return made
@@ -88,7 +88,7 @@ def test_what_looks_like_a_query_is_a_value_that_no_company_has(client, field):
 
 @pytest.mark.parametrize("value", INJECTIONS)
 def test_ids_and_prefixes_do_not_inject_either(elasticsearch_server, embedder, value):
-    index = open_index(f"{elasticsearch_server.address}/injected", create=Spec(MODEL, DIMENSION), patience=1.0)
+    index = open_index(f"{elasticsearch_server.address}/injected", create=Spec(MODEL, DIMENSION), retry_seconds=1.0)
     index.write(MARKET)
     index.refresh()
     with TestClient(create_app(index, embedder, Settings(rate=0)), base_url="http://localhost") as client:
@@ -153,6 +153,6 @@ def test_a_secret_that_is_given_is_not_kept_in_the_server(market, embedder, tmp_
 
 
 def test_a_server_that_is_away_gives_no_secret(monkeypatch):
-    monkeypatch.setattr("search.elastic_secret.SECONDS", 0.1)
-    with pytest.raises(IndexUnusable, match="did not answer"):
+    monkeypatch.setattr("search.access.elastic_secret.SECONDS", 0.1)
+    with pytest.raises(IndexUnavailable, match="did not answer"):
         installation_secret("http://127.0.0.1:1/none")

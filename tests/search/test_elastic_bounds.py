@@ -7,8 +7,7 @@ from answering import said
 from companies import MODEL
 from elasticsearch import Elasticsearch
 
-from search.elastic_feedback import ElasticFeedback
-from search.feedback import Answer, FeedbackFull, Shown, to_json
+from search.feedback.store import Answer, FeedbackFull, Shown, open_feedback, to_json
 
 STRANGER = "anonymous:0123456789ab"
 COMPANIES = tuple(f"company-{number:02}" for number in range(10))
@@ -24,12 +23,12 @@ LINE = len(to_json(replace(listed(0), at=1_000))) + len('"bytes":123,')
 @pytest.fixture
 def opened(elasticsearch_server, request, monkeypatch):
     """A store of so many bytes that looks each time."""
-    monkeypatch.setattr("search.elastic_feedback.LOOK", 0.0)
-    monkeypatch.setattr("search.elastic_room.PAGE", 2)
+    monkeypatch.setattr("search.feedback.elastic_store.LOOK", 0.0)
+    monkeypatch.setattr("search.feedback.elastic_capacity.PAGE", 2)
     url = f"{elasticsearch_server.address}/{request.node.name}"
 
     def store(bound):
-        return ElasticFeedback(url, bound)
+        return open_feedback(url, bound)
 
     return store
 
@@ -52,7 +51,7 @@ def test_lists_leave_room_for_answers_and_strangers_for_callers_with_a_key(opene
     size = len(to_json(said("air-b", "similar", STRANGER))) + len('"bytes":123,')
     store = opened(100 * size)
     store.add([said("air-b", "similar", STRANGER)] * 75)
-    with pytest.raises(FeedbackFull, match="-feedback holds .* bytes, and such records may fill"):
+    with pytest.raises(FeedbackFull, match=r"-feedback holds .* bytes, and such records may fill"):
         store.add([said("air-b", "similar", STRANGER)] * 10)
     with pytest.raises(FeedbackFull):
         store.add([listed(1)])

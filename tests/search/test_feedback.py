@@ -1,6 +1,8 @@
 """Answers are kept before they are acknowledged, lists that were shown beside them, and nothing is ever changed."""
 
 import json
+import os
+import stat
 import threading
 from dataclasses import replace
 
@@ -9,9 +11,9 @@ from answering import given
 from companies import MODEL
 from market import ids
 
-from search.feedback import Answer, FeedbackDown, Shown, from_json, open_feedback, to_json
-from search.file_feedback import FileFeedback
-from search.recorder import Recorder
+from search.feedback.file_store import FileFeedback
+from search.feedback.recorder import Recorder
+from search.feedback.store import Answer, FeedbackDown, Shown, from_json, open_feedback, to_json
 
 SHOWN = Shown("list", 5, "ann", MODEL, None, ("air-a",), (), ("air-b", "ship"), 10)
 ANSWER = Answer("list", 7, "ann", MODEL, "air-a", None, "air-b", "similar", 11)
@@ -48,6 +50,20 @@ def test_records_come_back_as_they_were(store):
 def test_nothing_is_there_before_the_first_record(store):
     assert list(store.scan()) == []
     assert not store.path.exists()
+
+
+def test_the_first_answer_and_the_name_of_its_file_outlive_the_machine(store, monkeypatch):
+    synced, real = [], os.fsync
+
+    def fsync(file):
+        synced.append("folder" if stat.S_ISDIR(os.fstat(file).st_mode) else "file")
+        real(file)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    store.add([ANSWER])
+    assert synced == ["file", "folder"]
+    store.add([ANSWER])
+    assert synced == ["file", "folder", "file"]
 
 
 def test_what_a_killed_process_left_half_written_spoils_nothing(store):
@@ -162,8 +178,8 @@ class Sick:
 
 
 def test_lists_wait_for_a_store_that_is_down(monkeypatch):
-    monkeypatch.setattr("search.recorder.GATHER", 0.01)
-    monkeypatch.setattr("search.recorder.PAUSE", 0.01)
+    monkeypatch.setattr("search.feedback.recorder.GATHER", 0.01)
+    monkeypatch.setattr("search.feedback.recorder.PAUSE", 0.01)
     store, dropped = Sick(), []
     recorder = Recorder(store, dropped.append)
     recorder.start()
@@ -184,7 +200,7 @@ def test_lists_that_nobody_takes_are_dropped_and_counted():
 
 
 def test_stopping_does_not_wait_for_a_store_that_stays_down(monkeypatch):
-    monkeypatch.setattr("search.recorder.GATHER", 0.01)
+    monkeypatch.setattr("search.feedback.recorder.GATHER", 0.01)
     store, dropped = Sick(), []
     recorder = Recorder(store, dropped.append)
     recorder.start()

@@ -10,8 +10,8 @@ from waiting import wait_until
 
 from index.base import Spec
 from index.errors import IndexUnusable
-from search.breaker import Breaker
 from search.health import Kept
+from search.ranking.circuit_breaker import CircuitBreaker
 from serving.client import EmbeddingClient
 
 
@@ -19,7 +19,14 @@ def test_all_is_well(client):
     ready = client.get("/readyz")
     assert (ready.status_code, ready.json()) == (
         200,
-        {"ready": True, "index": "ok", "serving": "ok", "model": "ok"},
+        {
+            "ready": True,
+            "index": "ok",
+            "serving": "ok",
+            "model": "ok",
+            "index_model": MODEL,
+            "served_models": [MODEL],
+        },
     )
 
 
@@ -109,7 +116,7 @@ def test_vectors_of_a_former_model_are_not_taken_from_the_cache(client, embedder
 
 def test_one_in_a_while_tries_again_and_the_others_are_told():
     now, calls = [0.0], []
-    breaker = Breaker((IndexUnusable,), pause=1.0, clock=lambda: now[0])
+    breaker = CircuitBreaker((IndexUnusable,), pause=1.0, clock=lambda: now[0])
 
     def fails():
         calls.append(now[0])
@@ -125,7 +132,7 @@ def test_one_in_a_while_tries_again_and_the_others_are_told():
 
 
 def test_other_failures_stop_nobody():
-    breaker = Breaker((IndexUnusable,))
+    breaker = CircuitBreaker((IndexUnusable,))
     with pytest.raises(KeyError):
         breaker.call(lambda: {}["x"])
     assert breaker.call(lambda: 1) == 1

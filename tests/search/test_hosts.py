@@ -2,8 +2,8 @@
 
 import pytest
 
-from model.errors import InputError
-from search.hosts import named
+from common.errors import InputError
+from search.access.hosts import named
 
 OWN = """localhost localhost:8000 LOCALHOST localhost. 127.0.0.1 127.0.0.1:99 [::1] [::1]:8000
 [0:0:0:0:0:0:0:1]:8000""".split()

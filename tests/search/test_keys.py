@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from model.errors import InputError
+from common.errors import InputError
 from search import keys
 
 
@@ -74,8 +74,8 @@ def test_without_a_good_file_no_key_is_good_until_it_is_back(serve, key_file, ca
 def test_a_file_that_could_not_be_read_for_a_moment_is_read_again(key_file, monkeypatch):
     key, now = keys.add(key_file, "ann", "read"), [0.0]
     known = keys.Keys(key_file, clock=lambda: now[0])
-    content = keys._content
-    monkeypatch.setattr(keys, "_content", lambda path: spoilt(path))
+    content = keys.read_text
+    monkeypatch.setattr(keys, "read_text", lambda path: spoilt(path))
 
     def spoilt(path):
         raise InputError(f"keys cannot be read from {path}: Input/output error")
@@ -83,7 +83,7 @@ def test_a_file_that_could_not_be_read_for_a_moment_is_read_again(key_file, monk
     os.utime(key_file)
     with pytest.raises(keys.KeysLocked):
         known.caller(key)
-    monkeypatch.setattr(keys, "_content", content)
+    monkeypatch.setattr(keys, "read_text", content)
     now[0] = keys.RETRY_SECONDS
     assert known.caller(key).name == "ann"
 

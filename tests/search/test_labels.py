@@ -6,10 +6,11 @@ from commands import answer, refusal
 from companies import company
 from market import deleted
 
-from model.data import read_companies, read_pairs
-from search.feedback import open_feedback
+from model.data.companies import read_companies
+from model.data.pairs import read_pairs
+from search.feedback.store import open_feedback
+from search.feedback.verdicts import verdicts
 from search.labels import main
-from search.verdicts import verdicts
 
 # verdicts
 

@@ -6,10 +6,10 @@ from companies import MODEL
 from market import ids
 from starlette.testclient import TestClient
 
+from search.access.secret import Secret
 from search.app import create_app
-from search.feedback import Answer, Shown, open_feedback
-from search.list_ids import MAX_LENGTH, ListIds, ListRefused
-from search.secret import Secret
+from search.feedback.list_ids import MAX_LENGTH, ListIds, ListRefused
+from search.feedback.store import Answer, Shown, open_feedback
 from search.settings import Settings
 
 ID = "0123456789abcdef0123456789abcdef"

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from search.market_map import positions
+from search.ranking.market_map import positions
 
 
 def test_points_on_a_line_lie_on_the_first_axis_at_their_distances():

@@ -7,11 +7,11 @@ from encoder import POISON, vector_of
 from market import MARKET, ids
 from starlette.testclient import TestClient
 
+from common.errors import InputError
 from index.base import Spec
 from index.open import open_index
-from model.errors import InputError
 from search.app import create_app
-from search.asking import direction
+from search.ranking.rank import direction
 from search.settings import Settings
 
 

@@ -12,14 +12,14 @@ from answering import given
 from commands import refusal
 from starlette.testclient import TestClient
 
-from model.errors import InputError
+from common.errors import InputError
 from search.__main__ import main
+from search.access.secret import BYTES, Secret, installation_secret
 from search.app import create_app
-from search.feedback import Answer, open_feedback
-from search.secret import BYTES, Secret, installation_secret
+from search.feedback.store import Answer, open_feedback
 from search.settings import Settings
 
-MAKE = "import sys; from search.secret import installation_secret as s; print(s(sys.argv[1]).key('x').hex())"
+MAKE = "import sys; from search.access.secret import installation_secret as s; print(s(sys.argv[1]).key('x').hex())"
 
 
 def who(index, embedder, address: str) -> str:

@@ -7,10 +7,10 @@ from answering import given
 from commands import answer, refusal
 from starlette.testclient import TestClient
 
-from model.errors import InputError
+from common.errors import InputError
 from search import keys
-from search.feedback import Answer, open_feedback
-from search.limits import Buckets
+from search.access.limits import TokenBuckets
+from search.feedback.store import Answer, open_feedback
 from search.problems import of_error
 
 
@@ -95,7 +95,7 @@ def test_the_command_makes_and_removes_keys(capsys, key_file):
 
 def test_a_bucket_empties_and_fills_with_time():
     now = [0.0]
-    buckets = Buckets(rate=2, burst=3, clock=lambda: now[0])
+    buckets = TokenBuckets(rate=2, burst=3, clock=lambda: now[0])
     assert [buckets.take("a") for _ in range(4)] == [0, 0, 0, 1]
     assert buckets.take("b") == 0  # has its own
     now[0] = 0.5  # one more at 2 a second
@@ -105,12 +105,12 @@ def test_a_bucket_empties_and_fills_with_time():
 
 
 def test_the_wait_is_as_long_as_it_takes():
-    buckets = Buckets(rate=0.1, burst=1, clock=lambda: 0.0)
+    buckets = TokenBuckets(rate=0.1, burst=1, clock=lambda: 0.0)
     assert [buckets.take("a"), buckets.take("a")] == [0, 10]
 
 
 def test_a_rate_of_nothing_is_no_limit():
-    assert not any(Buckets(rate=0, burst=1).take("a") for _ in range(100))
+    assert not any(TokenBuckets(rate=0, burst=1).take("a") for _ in range(100))
 
 
 def test_who_asks_too_much_is_told_how_long_to_wait(serve):

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from search.sentences import LONGEST, LOOKED_AT, split
+from search.ranking.sentences import LONGEST, LOOKED_AT, split
 
 
 def texts(text: str) -> list[str]:

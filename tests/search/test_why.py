@@ -8,12 +8,12 @@ import pytest
 from companies import MODEL, OTHER_MODEL, company
 from encoder import POISON, Encoder, vector_of
 
-from search.encoder import AT_ONCE, Busy
-from search.encoder import Encoder as Vectors
-from search.sentences import split
-from search.why import MINE, THEIRS, budgeted, closest
-from serving.channel import ServingUnavailable
+from search.ranking.encoder import AT_ONCE, Busy
+from search.ranking.encoder import Encoder as Vectors
+from search.ranking.sentences import split
+from search.ranking.why import MINE, THEIRS, budgeted, closest
 from serving.client import EmbeddingClient
+from serving.endpoint.channel import ServingUnavailable
 
 
 def texts(text: str) -> list[str]:
@@ -134,13 +134,13 @@ class TooMuch:
     """An endpoint that encodes one text at a time, and has no answer to more."""
 
     def __init__(self, target):
-        self._target, self.contract = target, target.contract
+        self._target, self.contract, self.served = target, target.contract, target.served
 
-    def embed(self, texts):
+    def embed(self, texts, model=None):
         texts = list(texts)
         if len(texts) > 1:
             raise ServingUnavailable("serving at nowhere:1 gave no answer within its deadline")
-        return self._target.embed(texts)
+        return self._target.embed(texts, model)
 
 
 def test_text_search_goes_on_while_reasons_fail(client, embedder):
@@ -157,15 +157,15 @@ class Slow:
     """An endpoint that answers more than one text only when told to."""
 
     def __init__(self, target):
-        self._target, self.contract = target, target.contract
+        self._target, self.contract, self.served = target, target.contract, target.served
         self.waiting, self.go_on = threading.Semaphore(0), threading.Event()
 
-    def embed(self, texts):
+    def embed(self, texts, model=None):
         texts = list(texts)
         if len(texts) > 1:
             self.waiting.release()
             assert self.go_on.wait(60)
-        return self._target.embed(texts)
+        return self._target.embed(texts, model)
 
 
 def test_text_search_has_its_way_while_reasons_are_slow(embedder):

@@ -1,7 +1,10 @@
-"""Certificates for servers with TLS."""
+"""Certificates for servers with TLS, and endpoints that end with their test."""
+
+from contextlib import ExitStack
 
 import pytest
 from certificates import write_certificates
+from encoder import Encoder
 
 
 @pytest.fixture(scope="session")
@@ -22,3 +25,16 @@ def victim(tmp_path):
     folder.mkdir(parents=True)
     (folder / "letters.txt").write_text("kept")
     return folder
+
+
+@pytest.fixture
+def started():
+    """Makes endpoints, and ends them."""
+    with ExitStack() as stack:
+
+        def start(*arguments, **options):
+            encoder = Encoder(*arguments, **options)
+            stack.callback(encoder.stop)
+            return encoder
+
+        yield start

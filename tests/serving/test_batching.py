@@ -9,12 +9,12 @@ import grpc
 import numpy as np
 import pytest
 
-from serving.server import batching
-from serving.server.batching import Batcher
-from serving.server.files import Batching
-from serving.server.loaded import LoadedModel
+from serving.server.api.status import Failure
+from serving.server.compute import batching
+from serving.server.compute.batching import Batcher
+from serving.server.config.files import Batching
 from serving.server.metrics import Metrics
-from serving.server.status import Failure
+from serving.server.models.loaded import LoadedModel
 
 LONG, SHORT = 512, 8  # tokens: 2 and 128 texts make a full run of 1,024
 SOON = 20  # seconds that nothing here comes near

@@ -8,9 +8,11 @@ from contextlib import closing, contextmanager
 import grpc
 import pytest
 
-from serving import channel
+from common.ports import free_port
 from serving import wire_pb2 as wire
-from serving.channel import Abandoned, AddressError, Endpoint, Refused, ServingUnavailable, TlsFiles
+from serving.endpoint import channel
+from serving.endpoint.channel import Abandoned, Endpoint, Refused, ServingUnavailable
+from serving.endpoint.connection import METHOD, AddressError, TlsFiles
 
 Code = grpc.StatusCode
 REQUEST = wire.PredictRequest(model_spec=wire.ModelSpec(name="pause"))
@@ -41,7 +43,7 @@ def served(stub, credentials=None, port=0):
     handler = grpc.unary_unary_rpc_method_handler(
         stub, wire.PredictRequest.FromString, wire.PredictResponse.SerializeToString
     )
-    service, method = channel.METHOD.strip("/").split("/")
+    service, method = METHOD.strip("/").split("/")
     with ThreadPoolExecutor(4) as pool:
         server = grpc.server(pool)
         server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, {method: handler}),))
@@ -57,12 +59,6 @@ def served(stub, credentials=None, port=0):
 
 def endpoint(*addresses, timeout=10.0, deadline=20.0, tls=None):
     return closing(Endpoint(addresses, timeout, deadline, tls))
-
-
-def free_port():
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return taken.getsockname()[1]
 
 
 @pytest.fixture
@@ -105,7 +101,7 @@ def test_any_other_status_is_an_error_at_once(code):
 )
 def test_a_message_over_the_size_limit_is_refused_and_not_sent_again(details):
     stub = Stub(always=Code.RESOURCE_EXHAUSTED, details=details)
-    with served(stub) as address, endpoint(address) as made, pytest.raises(Refused, match="larger|exceeds"):
+    with served(stub) as address, endpoint(address) as made, pytest.raises(Refused, match=r"larger|exceeds"):
         made.predict(REQUEST)
     assert stub.asked == 1
 
@@ -315,9 +311,9 @@ def test_a_server_that_is_not_vouched_for_does_not_keep_the_next_one_from_being_
     with (
         served(Stub(), server_credentials(strangers)) as first,
         served(Stub(), server_credentials(certificates)) as second,
+        endpoint(first, second, tls=tls) as made,
     ):
-        with endpoint(first, second, tls=tls) as made:
-            assert made.predict(REQUEST).model_spec.name == "pause"
+        assert made.predict(REQUEST).model_spec.name == "pause"
 
 
 @pytest.mark.parametrize("role", ["authority", "certificate", "key"])
@@ -341,5 +337,5 @@ def test_a_tls_file_that_holds_something_else_is_named(certificates):
 
 
 def test_a_certificate_without_its_key_is_an_error():
-    with pytest.raises(AddressError, match="got certificate a.pem and key None"):
+    with pytest.raises(AddressError, match=r"got certificate a.pem and key None"):
         TlsFiles(certificate="a.pem")

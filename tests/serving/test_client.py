@@ -15,9 +15,10 @@ from certificates import write_certificates
 from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
 from model.contract import Contract
-from serving import channel
-from serving.channel import ServingUnavailable, TlsFiles
 from serving.client import BYTES_PER_REQUEST, EmbeddingClient, Refusal, TextsRefused, split
+from serving.endpoint import channel
+from serving.endpoint.channel import ServingUnavailable
+from serving.endpoint.connection import TlsFiles
 
 CONTRACT = Contract("feedfacefeedface", 3, 128, "{description}")
 Code = grpc.StatusCode
@@ -268,7 +269,7 @@ def test_a_swap_to_another_width_during_a_call_is_an_error(start, servicer):
 @pytest.mark.parametrize("answer", ["", "[]", "{}", '{"fingerprint": "a"}'])
 def test_a_model_without_a_contract_is_named(client, servicer, answer):
     servicer.contract = type("Broken", (), {"to_json": lambda self: answer})()
-    with pytest.raises(ServingUnavailable, match="model 'pause' at 127.0.0.1:.* states no contract; serve one that"):
+    with pytest.raises(ServingUnavailable, match=r"model 'pause' at 127.0.0.1:.* states no contract; serve one that"):
         client.embed(["a"])
 
 
@@ -393,7 +394,7 @@ def test_the_client_is_light_and_quick_to_import():
         "import sys, time, numpy, grpc; began = time.perf_counter(); import serving.client; "
         "print(time.perf_counter() - began, *{'tensorflow', 'keras', 'tensorflow_serving'} & set(sys.modules))"
     )
-    root = Path(channel.__file__).parents[1]
+    root = Path(channel.__file__).parents[2]
     run = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True)
     seconds, *heavy = run.stdout.split()
     assert float(seconds) < 1

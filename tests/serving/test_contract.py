@@ -6,6 +6,7 @@ Runs against the embedded server, and where TF_SERVING_ADDRESS (and TF_SERVING_R
 import base64
 import json
 import os
+from contextlib import closing
 from dataclasses import dataclass
 
 import grpc
@@ -28,8 +29,10 @@ from tensorflow_serving.apis import (
 )
 
 from model.contract import Contract
-from serving.channel import COMPACT
-from serving.client import EmbeddingClient, predict_request
+from serving.client import EmbeddingClient
+from serving.endpoint.channel import Endpoint
+from serving.endpoint.connection import COMPACT
+from serving.endpoint.messages import predict_request
 
 TEXTS = ["bank loans", "", "beer ale lager hops malt " * 9, "car 🚗 engine", "bank"]
 REMOTE = os.environ.get("TF_SERVING_ADDRESS")
@@ -381,8 +384,8 @@ def test_whoever_asks_the_embedded_server_for_bytes_gets_the_same_vectors(server
 
 
 def test_our_own_client_asks_for_bytes_and_reads_either_form(server, prediction):
-    with EmbeddingClient([server.address]) as client:
+    with EmbeddingClient([server.address]) as client, closing(Endpoint([server.address], 10.0, 20.0, None)) as endpoint:
         vectors, _ = client.embed(TEXTS)
-        answer = client._endpoint.predict(predict_request("pause", "serving_default", [b"bank"]))
+        answer = endpoint.predict(predict_request("pause", "serving_default", [b"bank"]))
     assert answer.outputs["embedding"].tensor_content
     assert np.abs(vectors - embed(prediction, TEXTS)).max() < 1e-5

@@ -14,9 +14,10 @@ from google.protobuf import text_format
 from tensorflow_serving.config.model_server_config_pb2 import ModelServerConfig
 
 from model.contract import MODEL_NAME
+from serving.embedded import KEPT_VERSIONS
+from serving.server.config.files import CORES, METRICS_PATH, check_models, read_batching, read_models
+from serving.server.config.options import parser
 from serving.server.config_pb2 import BatchingParameters, MonitoringConfig
-from serving.server.files import CORES, METRICS_PATH, check_models, read_batching, read_models
-from serving.server.options import parser
 
 SERVING = Path(__file__).parents[2] / "serving"
 DOCKERFILE, README = (SERVING / "Dockerfile").read_text(), (SERVING / "README.md").read_text()
@@ -47,13 +48,13 @@ def readme_flags():
 # files
 
 
-def test_the_models_file_serves_the_newest_version_of_the_exported_name():
+def test_the_models_file_serves_the_newest_version_of_the_exported_name_and_the_one_before():
     models = config("models.config", ModelServerConfig())
     check_models(models)
     assert read_models(SERVING / "models.config") == models
     (model,) = models.model_config_list.config
     assert model.name == MODEL_NAME
-    assert model.model_version_policy.latest.num_versions == 1
+    assert model.model_version_policy.latest.num_versions == KEPT_VERSIONS
 
 
 def test_the_queue_holds_the_largest_request_and_runs_are_no_larger_than_requests():
@@ -71,10 +72,10 @@ def test_the_largest_request_of_the_client_is_taken():
 
 
 def test_a_run_of_long_texts_is_what_the_graph_encodes_in_one_go():
-    from model.config import MAX_TOKENS
+    from model.training.config import MAX_TOKENS
 
     (tokens,) = re.findall(
-        r"^TOKENS_PER_RUN = (\d+)$", (SERVING.parent / "model" / "served.py").read_text(), re.MULTILINE
+        r"^TOKENS_PER_RUN = (\d+)$", (SERVING.parent / "model" / "network" / "served.py").read_text(), re.MULTILINE
     )
     assert config("batching.config", BatchingParameters()).max_execution_batch_size.value * MAX_TOKENS == int(tokens)
 

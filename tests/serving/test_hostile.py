@@ -31,6 +31,6 @@ def test_hostile_requests_are_refused_by_name_and_change_nothing(base, around):
         log = server.log
         found = attack(Target(server.address, server.rest, server.process.pid, around), COUNT)
         assert found.faults == []
-        assert sum(found.answers.values()) == COUNT and len({answer for _, answer in found.answers}) > 5
+        assert sum(found.responses.values()) == COUNT and len({response for _, response in found.responses}) > 5
         assert server.process.poll() is None
         assert server.log == log

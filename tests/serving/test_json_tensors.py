@@ -8,8 +8,8 @@ from grpc import StatusCode
 from tensorflow.core.framework import types_pb2
 from tensorflow.core.protobuf import meta_graph_pb2
 
-from serving.server.json_tensors import Layout, parse, read_examples, read_inputs, signature_name, write_outputs
-from serving.server.status import Failure
+from serving.server.api.json_tensors import Layout, parse, read_examples, read_inputs, signature_name, write_outputs
+from serving.server.api.status import Failure
 
 
 def signature(*names, dtype=types_pb2.DT_STRING):

@@ -27,8 +27,8 @@ from tensorflow_serving.apis import (
 
 from serving.client import EmbeddingClient
 from serving.publish import rollback
-from serving.server.loaded import LoadedModel
-from serving.storage import open_base
+from serving.server.models.loaded import LoadedModel
+from serving.storage.open import open_base
 
 TEXTS = ["bank", "bank loans credit", "", "beer ale lager hops malt " * 9, "car 🚗 engine", "savings", "wheels motor"]
 FACTS, DATA = "assets.extra/pause.json", "variables/variables.data-00000-of-00001"
@@ -251,7 +251,7 @@ def test_a_faulty_version_is_reported_and_never_served_until_it_is_repaired(
     living, stubs, exports, known, fingerprints, fault
 ):
     server, base = living
-    prediction, models = stubs
+    _, models = stubs
     damage, words = FAULTS[fault]
     good = base.versions()[-1]
     number, source, began = good + 1, good % 3, len(server.log)
@@ -259,7 +259,7 @@ def test_a_faulty_version_is_reported_and_never_served_until_it_is_repaired(
         directory = put_in_place(exports[source], Path(base.path), number, damage)
         server.wait_for(rf"pause version {number} is not served \(attempt 1\): .*{words}", began)
         server.wait_for(rf"pause version {number} is not served \(attempt 2\): .*{words}", began)  # the one retry
-        state, code, message = status(models, number)
+        state, code, _ = status(models, number)
         assert (state, code) == ("END", grpc.StatusCode.FAILED_PRECONDITION.value[0])
         load.wait_for(good, since=time.monotonic())
         assert load.versions == {good} and status(models, good) == ("AVAILABLE", 0, "")

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from model import golden
 from model.errors import ExportError
-from serving.server.compiled import ASKED_OFTEN, CompiledVectors
-from serving.server.loaded import LoadedModel, prove
+from model.network import golden
+from serving.server.compute.compiled import ASKED_OFTEN, CompiledVectors
+from serving.server.models.loaded import LoadedModel, prove
 
 FACTS = "assets.extra/pause.json"
 DATA = "variables/variables.data-00000-of-00001"
@@ -52,7 +52,7 @@ def test_the_golden_vectors_come_out_by_both_paths(plain_model, exports):
     texts = [example["text"].encode() for example in examples]
     expected = np.array([example["embedding"] for example in examples])
     assert len(texts) == len(golden.TEXTS)
-    for found in (plain_model.encode(texts), plain_model.answer("serving_default", texts)["embedding"]):
+    for found in (plain_model.encode(texts), plain_model.respond("serving_default", texts)["embedding"]):
         assert np.abs(found - expected).max() < 1e-5
 
 
@@ -90,9 +90,9 @@ def test_versions_differ_in_fingerprint_and_vectors(plain_model, exports):
 
 
 def test_the_contract_is_the_one_that_the_graph_states(plain_model):
-    stated = json.loads(plain_model.answer("contract", [b""])["contract"][0])
+    stated = json.loads(plain_model.respond("contract", [b""])["contract"][0])
     assert stated["fingerprint"] == plain_model.fingerprint == plain_model.contract.fingerprint
-    assert set(plain_model.answer("serving_default", TEXTS)["model"]) == {plain_model.fingerprint.encode()}
+    assert set(plain_model.respond("serving_default", TEXTS)["model"]) == {plain_model.fingerprint.encode()}
     assert {"serving_default", "contract"} <= set(plain_model.signatures)
 
 
@@ -192,7 +192,7 @@ def test_warm_up_shapes_never_run_uncompiled_after_the_load(compiled_model, plai
 def test_what_multiplies_in_bfloat16_is_not_compiled(copy):
     change_facts(copy, lambda facts: facts.update(precision="bfloat16"))
     model = LoadedModel(copy, compile=True)
-    assert not model.vectors._ready
+    assert not model.vectors.ready
     model.vectors.close()
 
 
@@ -201,7 +201,7 @@ def test_compiled_vectors_equal_plain_ones(compiled_model, plain_model):
     for rows in (1, 4, 16):
         ids = generator.integers(1, 40, (rows, LENGTH), np.int32)
         ids[rows // 2, 5:] = plain_model.pad_id
-        assert (rows, LENGTH) in compiled_model.vectors._ready
+        assert (rows, LENGTH) in compiled_model.vectors.ready
         assert np.abs(compiled_model.vectors(ids) - plain_model.vectors(ids)).max() < 1e-5
 
 
@@ -218,7 +218,7 @@ class Counted:
 
 @pytest.fixture
 def counted(plain_model):
-    return Counted(plain_model._module.vectors)
+    return Counted(plain_model.module.vectors)
 
 
 @pytest.fixture
@@ -236,12 +236,12 @@ def open_vectors():
 
 def settle(vectors: CompiledVectors) -> None:
     """Returns when all that was to be compiled in the background is."""
-    vectors._background.submit(lambda: None).result(60)
+    vectors.settle(60)
 
 
 def test_a_shape_asked_for_often_is_compiled_in_the_background(open_vectors, counted):
     vectors, ids = open_vectors(counted), np.full((2, 5), 3, np.int32)
-    before = [vectors(ids) for _ in range(ASKED_OFTEN - 1)][0]
+    before, *_ = [vectors(ids) for _ in range(ASKED_OFTEN - 1)]
     settle(vectors)
     assert counted.plain_runs == ASKED_OFTEN - 1  # nothing was compiled, or it would have been compared once
     vectors(ids)
@@ -292,8 +292,8 @@ def test_one_version_after_the_other_is_compiled_without_a_warning(open_vectors,
 
 def test_a_version_of_the_same_architecture_uses_what_the_one_before_has_compiled(compiled_model, exports):
     other = LoadedModel(exports[1], compile=True, like=compiled_model)
-    assert other.vectors._program is compiled_model.vectors._program
-    assert other.vectors._ready >= compiled_model.vectors._ready != set()
+    assert other.vectors.program is compiled_model.vectors.program
+    assert other.vectors.ready >= compiled_model.vectors.ready != set()
     plain = LoadedModel(exports[1])
     for texts in (TEXTS[:1] * 8, TEXTS):
         assert np.abs(other.encode(texts) - plain.encode(texts)).max() < 1e-5  # by weights of its own
@@ -302,29 +302,29 @@ def test_a_version_of_the_same_architecture_uses_what_the_one_before_has_compile
 
 
 def test_a_shape_that_traffic_had_compiled_is_compiled_for_the_next_version_too(open_vectors, plain_model):
-    first = open_vectors(plain_model._module.vectors)
+    first = open_vectors(plain_model.module.vectors)
     first.prepare([(3, 7)], threads=1)
-    second = CompiledVectors(plain_model._module.vectors, True, some_token=1, like=first)
+    second = CompiledVectors(plain_model.module.vectors, True, some_token=1, like=first)
     second.prepare([(1, 2)], threads=1)
-    assert second._ready == {(3, 7), (1, 2)}
+    assert second.ready == {(3, 7), (1, 2)}
     second.close()
 
 
 def test_a_version_of_another_architecture_is_compiled_for_itself(open_vectors, plain_model):
-    first = open_vectors(plain_model._module.vectors)
+    first = open_vectors(plain_model.module.vectors)
     first.prepare([(3, 7)], threads=1)
     second = CompiledVectors(lambda ids: tf.cast(ids, tf.float32), True, some_token=1, like=first)
     second.prepare([(1, 2)], threads=1)
-    assert second._ready == {(1, 2)} and second(np.ones((1, 2), np.int32)).tolist() == [[1.0, 1.0]]
+    assert second.ready == {(1, 2)} and second(np.ones((1, 2), np.int32)).tolist() == [[1.0, 1.0]]
     second.close()
 
 
 def test_the_weights_of_a_version_go_with_it_though_its_programs_stay(exports):
     first = LoadedModel(exports[0], compile=True)
-    weights = weakref.ref(first._module.vectors.concrete_functions[0].variables[0])
+    weights = weakref.ref(first.module.vectors.concrete_functions[0].variables[0])
     second = LoadedModel(exports[1], compile=True, like=first)
     first.close()
     del first
     gc.collect()
-    assert weights() is None and second.vectors._ready
+    assert weights() is None and second.vectors.ready
     second.close()

@@ -5,12 +5,12 @@ import pytest
 from commands import refusal
 from tensorflow_serving.config.model_server_config_pb2 import ModelConfig, ModelServerConfig
 
-from model.command import answer
+from common.command import exit_code
+from serving.server.api.status import Failure
+from serving.server.config.options import parse
 from serving.server.metrics import Metrics
-from serving.server.models import Models
-from serving.server.options import parse
-from serving.server.status import Failure
-from serving.server.versions import Loading, Versions
+from serving.server.models.registry import Models
+from serving.server.models.versions import Loading, Versions
 
 LOADING = Loading(compile=False, max_texts=256, threads=1, retries=0, retry_seconds=0.0)
 PATHS = ["/etc", "../up", "a/b", "..", ".", "a\\b", "~", "$HOME", "a b", "a\n", "ü", "\0", "%2e%2e", "a:b"]
@@ -54,7 +54,7 @@ def test_a_name_that_is_no_word_is_refused_by_reload_flag_and_file(models, base,
     file = tmp_path / "models.config"
     file.write_text(str(configs(name, base)))
     for given in (flags, [f"--model_config_file={file}"]):
-        assert "letters" in refusal(capsys, lambda argv: answer(lambda: parse(argv)), *given)
+        assert "letters" in refusal(capsys, lambda argv: exit_code(lambda: parse(argv)), *given)
 
 
 @pytest.mark.parametrize("name", WORDS)

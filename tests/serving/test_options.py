@@ -11,10 +11,10 @@ from commands import refusal
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from model.command import answer
+from common.command import exit_code
+from serving.server.config.files import CORES, METRICS_PATH, Batching, check_models
+from serving.server.config.options import parse
 from serving.server.config_pb2 import BatchingParameters, MonitoringConfig, PrometheusConfig, SSLConfig
-from serving.server.files import CORES, METRICS_PATH, Batching, check_models
-from serving.server.options import parse
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def refused(base, capsys):
     """What the server's command line says to these flags and a good base path."""
 
     def ask(*flags):
-        return refusal(capsys, lambda argv: answer(lambda: parse(argv)), f"--model_base_path={base}", *flags)
+        return refusal(capsys, lambda argv: exit_code(lambda: parse(argv)), f"--model_base_path={base}", *flags)
 
     return ask
 
@@ -49,6 +49,22 @@ def model_config(name, base, platform="tensorflow"):
 
 def models_file(folder, *models):
     return written(folder, "model_config_list {\n" + "\n".join(models) + "\n}", "models.config")
+
+
+# how many versions
+
+
+def test_the_newest_version_alone_is_served_unless_more_are_to_be_kept(base):
+    for flags, kept in (((), 1), (("--keep_versions", 2), 2)):
+        (model,) = options(base, *flags).models.model_config_list.config
+        assert model.model_version_policy.latest.num_versions == kept
+
+
+def test_versions_to_keep_are_a_number_and_a_configuration_has_its_own(base, refused, tmp_path, capsys):
+    assert "a number of at least 1 is expected, got '0'" in refused("--keep_versions", "0")
+    file = models_file(tmp_path, model_config("pause", base))
+    flags = (f"--model_config_file={file}", "--keep_versions=2")
+    assert "leave out" in refusal(capsys, lambda argv: exit_code(lambda: parse(argv)), *flags)
 
 
 # the messages
@@ -174,13 +190,13 @@ BAD_MODELS = {
 @pytest.mark.parametrize("reason", BAD_MODELS)
 def test_a_models_file_with_a_mistake_is_refused_in_one_line(tmp_path, base, capsys, reason):
     file = models_file(tmp_path, *BAD_MODELS[reason](base))
-    assert reason in refusal(capsys, lambda argv: answer(lambda: parse(argv)), "--model_config_file", file)
+    assert reason in refusal(capsys, lambda argv: exit_code(lambda: parse(argv)), "--model_config_file", file)
 
 
 def test_a_custom_model_config_is_refused(tmp_path, capsys):
     file = written(tmp_path, "custom_model_config { }")
     assert "custom_model_config" in refusal(
-        capsys, lambda argv: answer(lambda: parse(argv)), "--model_config_file", file
+        capsys, lambda argv: exit_code(lambda: parse(argv)), "--model_config_file", file
     )
 
 
@@ -198,13 +214,13 @@ def test_a_base_path_without_a_version_is_refused(tmp_path, capsys, kind, reason
     (tmp_path / "strangers" / "7.withdrawn").mkdir(parents=True)
     (tmp_path / "strangers" / "8").touch()
     (tmp_path / "file").touch()
-    said = refusal(capsys, lambda argv: answer(lambda: parse(argv)), "--model_base_path", tmp_path / kind)
+    said = refusal(capsys, lambda argv: exit_code(lambda: parse(argv)), "--model_base_path", tmp_path / kind)
     assert str(tmp_path / kind) in said and reason in said
 
 
 def test_either_a_base_path_or_a_config_file_is_needed_not_both(tmp_path, base, capsys, refused):
     file = models_file(tmp_path, model_config("pause", base))
-    assert "--model_base_path or --model_config_file" in refusal(capsys, lambda argv: answer(lambda: parse(argv)))
+    assert "--model_base_path or --model_config_file" in refusal(capsys, lambda argv: exit_code(lambda: parse(argv)))
     assert "leave out" in refused("--model_config_file", file)
 
 
@@ -250,7 +266,7 @@ def test_a_file_that_is_missing_a_folder_not_text_or_misspelt_is_named_with_its_
 
 
 def test_a_mistake_costs_less_than_a_second_because_tensorflow_is_not_imported():
-    code = "import sys; from serving.server.options import parse\ntry: parse(sys.argv[1:])\n"
+    code = "import sys; from serving.server.config.options import parse\ntry: parse(sys.argv[1:])\n"
     code += "finally: print('tensorflow' in sys.modules)"
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     ended = subprocess.run([sys.executable, "-c", code, "--port", "x"], capture_output=True, text=True)

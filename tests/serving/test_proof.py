@@ -17,13 +17,13 @@ from waiting import wait_until
 from model.errors import ExportError
 from serving.client import EmbeddingClient
 from serving.publish import main as publish
-from serving.server import proof
+from serving.server.models import proof
 
 FACTS = "assets.extra/pause.json"
 # Python runs this when it starts: in the process that tries versions out, and in no other, the CPU "fails".
 DIES = """
 import os, signal, sys
-if "serving.server.proof" in sys.orig_argv:
+if "serving.server.models.proof" in sys.orig_argv:
     {what}
 """
 
@@ -97,7 +97,7 @@ def test_a_good_version_is_proven_apart_and_a_faulty_one_says_its_fault(reduced)
     facts = json.loads((reduced / FACTS).read_text())
     facts["golden"][1]["embedding"].reverse()
     (reduced / FACTS).write_text(json.dumps(facts))
-    with pytest.raises(ExportError, match="^the golden vectors are not reproduced: cosine .* on golden text 1"):
+    with pytest.raises(ExportError, match=r"^the golden vectors are not reproduced: cosine .* on golden text 1"):
         proof.prove(reduced)
 
 
@@ -122,5 +122,5 @@ def test_a_version_that_kills_is_not_published(reduced, tmp_path, monkeypatch, c
 def test_the_hook_of_these_tests_leaves_other_processes_alone(tmp_path, monkeypatch):
     fail_in_child(monkeypatch, tmp_path, "os.kill(os.getpid(), signal.SIGILL)")
     assert subprocess.run([sys.executable, "-c", ""]).returncode == 0
-    dead = subprocess.run([sys.executable, "-m", "serving.server.proof", "--help"], capture_output=True)
+    dead = subprocess.run([sys.executable, "-m", "serving.server.models.proof", "--help"], capture_output=True)
     assert dead.returncode == -signal.SIGILL

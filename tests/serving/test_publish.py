@@ -14,7 +14,7 @@ from version_folders import DATA, FACTS, write_version
 
 from serving import publish
 from serving.publish import main
-from serving.storage import open_base
+from serving.storage.open import open_base
 
 ROOT = Path(__file__).parents[2]
 
@@ -28,7 +28,7 @@ def source(tmp_path) -> Path:
 def unproven(monkeypatch):
     """Takes every version for a good one, for tests that are about what follows; lists what was to be proven."""
     proven: list[Path] = []
-    monkeypatch.setattr(publish, "_prove", proven.append)
+    monkeypatch.setattr(publish, "require_proof", proven.append)
     return proven
 
 
@@ -48,7 +48,7 @@ def names(base: Path) -> list[str]:
 
 
 def test_an_export_is_published_and_still_proves_itself_there(exports, tmp_path, capsys):
-    from serving.server.loaded import prove
+    from serving.server.models.loaded import prove
 
     code, stdout, stderr = answer(capsys, main, "--from", exports[0], "--to", tmp_path / "base")
     assert (code, stdout, stderr) == (0, f"{tmp_path}/base/1\n", "")
@@ -149,13 +149,43 @@ def test_publishers_at_one_moment_all_succeed_with_numbers_of_their_own(unproven
     assert names(tmp_path / "base") == ["4"]
 
 
+def test_a_number_is_not_given_twice_where_its_version_is_removed_before_a_slow_publisher_takes_it(
+    unproven, source, tmp_path, monkeypatch
+):
+    """It has seen an empty base path; until it renames, another publishes twice and keeps the last one."""
+    looked, rename = threading.Event(), os.rename
+
+    def slow(*paths):
+        if threading.current_thread().name == "slow":
+            looked.set()
+            other.join(2)  # where nothing holds it up
+        rename(*paths)
+
+    def publish(times):
+        for _ in range(times):
+            main(["--from", str(source), "--to", str(tmp_path / "base"), "--keep", "1"])
+
+    def publish_meanwhile():
+        looked.wait()
+        publish(2)
+
+    monkeypatch.setattr(os, "rename", slow)
+    other = threading.Thread(target=publish_meanwhile)
+    one = threading.Thread(target=publish, args=(1,), name="slow")
+    for thread in (other, one):
+        thread.start()
+    for thread in (other, one):
+        thread.join()
+    assert names(tmp_path / "base") == ["3"]
+
+
 def test_ctrl_c_in_the_middle_of_a_copy_leaves_nothing(unproven, source, tmp_path, capsys, monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt
 
     main(["--from", str(source), "--to", str(tmp_path / "base")])
     with monkeypatch.context() as patched:
-        patched.setattr("serving.storage.pour", interrupt)
+        patched.setattr("serving.storage.local.pour", interrupt)
         assert answer(capsys, main, "--from", source, "--to", tmp_path / "base") == (130, "", "interrupted\n")
     assert names(tmp_path / "base") == ["1"]
     assert main(["--from", str(source), "--to", str(tmp_path / "base")]) == 0
@@ -165,13 +195,13 @@ def test_ctrl_c_in_the_middle_of_a_copy_leaves_nothing(unproven, source, tmp_pat
 def test_a_terminated_publisher_tidies_up(source, tmp_path):
     """The real command, but for its proof and its copying, which waits on a pipe until the signal comes."""
     script = (
-        "import os, runpy, sys, serving.storage\n"
+        "import os, runpy, sys, serving.storage.local\n"
         "def pour(reader, writer, copied=None):\n"
         "    print('copying', flush=True)\n"
         "    os.read(0, 1)\n"
-        "serving.storage.pour = pour\n"
+        "serving.storage.local.pour = pour\n"
         "import types; loaded = types.ModuleType('loaded'); loaded.prove = lambda directory: None\n"
-        "sys.modules.update({'serving.server.loaded': loaded, 'model.runtime': types.ModuleType('runtime')})\n"
+        "sys.modules.update({'serving.server.models.loaded': loaded, 'common.runtime': types.ModuleType('runtime')})\n"
         "runpy.run_module('serving.publish', run_name='__main__')\n"
     )
     command = [sys.executable, "-c", script, "--from", str(source), "--to", str(tmp_path / "base")]
@@ -261,7 +291,7 @@ def test_old_versions_that_cannot_be_removed_do_not_hide_that_the_new_one_is_pub
     def refuse(self, keep):
         raise PermissionError(13, os.strerror(13))
 
-    monkeypatch.setattr("serving.storage.Base.prune", refuse)
+    monkeypatch.setattr("serving.storage.base.Base.prune", refuse)
     code, stdout, stderr = answer(capsys, main, "--from", source, "--to", tmp_path / "base")
     assert (code, stdout) == (2, f"{tmp_path}/base/1\n")
     assert "version 1 is published, but older ones could not be removed" in stderr and stderr.count("\n") == 1

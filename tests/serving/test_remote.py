@@ -9,7 +9,8 @@ import pytest
 from flat_store import FlatStore
 from version_folders import DATA, FACTS, FILES, content, write_version
 
-from serving.storage import StorageError, open_base
+from serving.storage.base import StorageError
+from serving.storage.open import open_base
 
 
 @pytest.fixture
@@ -23,16 +24,10 @@ def store(tmp_path):
     return open_base(FlatStore.open_in(tmp_path / "objects"))
 
 
-def test_a_store_has_options_to_read_outside_of_a_pipeline(store):
-    from apache_beam.options.pipeline_options import S3Options
-
-    assert store.system.options.view_as(S3Options).s3_region_name is None
-
-
 def test_the_list_of_files_appears_last_after_the_model(store, source):
     store.add(source)
     appeared = [
-        key.removeprefix(f"{store.path}/1/") for call, keys in FlatStore.calls if call == "rename" for key in keys
+        key.removeprefix(f"{store.path}/1/") for call, keys in FlatStore.calls if call == "copy" for key in keys
     ]
     assert appeared[-2:] == ["saved_model.pb", FACTS]
     assert set(appeared[:-2]) == {"variables/variables.index", DATA}
@@ -41,7 +36,7 @@ def test_the_list_of_files_appears_last_after_the_model(store, source):
 
 def test_the_model_vanishes_first(store, source):
     store.add(source)
-    for act, name in ((store.withdraw, "1.withdrawn"), (lambda _: store._discard("1.withdrawn"), "1.withdrawn")):
+    for act, name in ((store.withdraw, "1.withdrawn"), (lambda _: store.discard("1.withdrawn"), "1.withdrawn")):
         FlatStore.calls.clear()
         act(1)
         assert FlatStore.calls[0][1] == [f"{store.path}/{name}/saved_model.pb"]
@@ -50,7 +45,7 @@ def test_the_model_vanishes_first(store, source):
 
 @pytest.mark.parametrize("succeeding", range(9))
 def test_a_store_that_fails_on_the_way_is_left_empty(store, source, succeeding):
-    # 4 files are uploaded, 1 claim is written, 4 files are renamed: the ninth of these is the last
+    # 4 files are uploaded, 1 claim is written, 4 files are copied: the ninth of these is the last
     FlatStore.fail_after = succeeding
     with pytest.raises(StorageError, match=r"^flat://bucket/models/pause/\S+ cannot be used: quota used up$"):
         store.add(source)
@@ -67,21 +62,21 @@ def test_a_number_that_somebody_claims_is_left_to_them(store, source):
 
 
 def test_of_two_that_claim_one_number_neither_takes_it(store, source, monkeypatch):
-    monkeypatch.setattr("serving.remote.PAUSE", 0.0)
-    create, rival = FlatStore.create, "bucket%2Fmodels%2Fpause%2F.claim-1-rival%2Fowner"
+    monkeypatch.setattr("serving.storage.remote.PAUSE", 0.0)
+    create, rival = FlatStore._open, "bucket%2Fmodels%2Fpause%2F.claim-1-rival%2Fowner"
 
     def create_as_a_rival_does(self, path, *arguments, **options):
         if "/.claim-1-" in path:  # the rival looked before, and has written by now
             (self.root / rival).write_text("rival")
         return create(self, path, *arguments, **options)
 
-    monkeypatch.setattr(FlatStore, "create", create_as_a_rival_does)
+    monkeypatch.setattr(FlatStore, "_open", create_as_a_rival_does)
     assert store.add(source) == 2
     assert store.versions() == [2]
 
 
 def test_publishers_to_one_store_at_one_moment_mix_no_files(store, tmp_path, monkeypatch):
-    monkeypatch.setattr("serving.remote.PAUSE", 0.01)
+    monkeypatch.setattr("serving.storage.remote.PAUSE", 0.01)
     sources = [
         write_version(tmp_path / f"s{mark}", {**FILES, "saved_model.pb": b"graph%d" % mark}) for mark in range(4)
     ]

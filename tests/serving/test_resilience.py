@@ -9,12 +9,13 @@ import grpc
 import httpx
 import numpy as np
 import pytest
-from embedded import EmbeddedServer, free_port
+from embedded import EmbeddedServer
 from prometheus_client.parser import text_string_to_metric_families
 from trades import TRADES
 
-from serving.channel import Endpoint
+from common.ports import free_port
 from serving.client import EmbeddingClient, TextsRefused
+from serving.endpoint.channel import Endpoint
 
 OUTAGE = 10  # seconds
 # One text a run makes the run over all texts last seconds, and a queue of one run is full at once.
@@ -33,7 +34,7 @@ def texts():
 @pytest.fixture(scope="module")
 def expected(exports, texts):
     """What the served export makes of them in this process."""
-    from serving.server.loaded import LoadedModel
+    from serving.server.models.loaded import LoadedModel
 
     vectors = LoadedModel(exports[0]).encode([text.encode() for text in texts])
     # Vectors that could be mistaken for one another would prove nothing about their order.

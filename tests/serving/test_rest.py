@@ -14,10 +14,10 @@ from tensorflow.core.framework import types_pb2
 from tensorflow.core.protobuf import meta_graph_pb2
 from tensorflow_serving.apis import get_model_metadata_pb2, predict_pb2
 
-from serving.server import rest
-from serving.server.inference import ExampleInference
+from serving.server.api import rest
+from serving.server.api.inference import ExampleInference
+from serving.server.api.status import Failure
 from serving.server.metrics import Metrics
-from serving.server.status import Failure
 
 PREDICT = "/v1/models/pause:predict"
 PAGE = "/monitoring/prometheus/metrics"

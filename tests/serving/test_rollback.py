@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 from commands import answer, refusal
-from embedded import EmbeddedServer, free_port
+from embedded import EmbeddedServer
 from version_folders import write_version
 
-from benchmarks.rollback import Answer, Withdrawal, measure, verdict
+from benchmarks.rollback import Reply, Withdrawal, measure, verdict
+from common.ports import free_port
 from serving.client import EmbeddingClient
 from serving.publish import main
 
@@ -30,11 +31,11 @@ def test_rollbacks_at_random_moments_of_loading_fail_nothing_and_nothing_withdra
 @pytest.mark.parametrize(
     ("was_live", "answers", "failures", "log", "fault"),
     [
-        (True, [Answer(1.0, 0.1, 2, "good")], ["UNAVAILABLE: gone"], "", "failed"),
-        (True, [Answer(9.1, 0.1, 3, "bad")], [], "", "answered by a version after its withdrawal"),
-        (False, [Answer(8.0, 0.1, 3, "bad")], [], "", "answered by a version that was withdrawn while loading"),
-        (True, [Answer(1.0, 0.1, 2, "bad")], [], "", "answered under a fingerprint of another version"),
-        (True, [Answer(1.0, 0.1, 2, "good")], [], "2026-01-01 E pause version 3 is not served", "alarms in the log"),
+        (True, [Reply(1.0, 0.1, 2, "good")], ["UNAVAILABLE: gone"], "", "failed"),
+        (True, [Reply(9.1, 0.1, 3, "bad")], [], "", "answered by a version after its withdrawal"),
+        (False, [Reply(8.0, 0.1, 3, "bad")], [], "", "answered by a version that was withdrawn while loading"),
+        (True, [Reply(1.0, 0.1, 2, "bad")], [], "", "answered under a fingerprint of another version"),
+        (True, [Reply(1.0, 0.1, 2, "good")], [], "2026-01-01 E pause version 3 is not served", "alarms in the log"),
     ],
 )
 def test_each_fault_is_counted(was_live, answers, failures, log, fault):

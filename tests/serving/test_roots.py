@@ -2,7 +2,7 @@
 
 import pytest
 
-from serving.server.roots import OutsideRoots, Roots
+from serving.server.config.roots import OutsideRoots, Roots
 
 
 def allowed(path, *roots) -> bool:

@@ -1,6 +1,14 @@
 import pytest
 
-from serving.server.shapes import LENGTHS, TOKENS_PER_RUN, capacity, next_run, padded_length, row_sizes, run_length
+from serving.server.compute.shapes import (
+    LENGTHS,
+    TOKENS_PER_RUN,
+    capacity,
+    next_run,
+    padded_length,
+    row_sizes,
+    run_length,
+)
 
 
 @pytest.mark.parametrize(("tokens", "most", "expected"), [

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from embedded import EmbeddedServer
 
-from serving.channel import ServingUnavailable, TlsFiles
 from serving.client import EmbeddingClient
+from serving.endpoint.channel import ServingUnavailable
+from serving.endpoint.connection import TlsFiles
 
 TEXTS = ["bank loans", "beer ale lager", "car engine"]
 
@@ -19,7 +20,7 @@ def start(base, config, **fields):
 
 @pytest.fixture(scope="module")
 def expected(exports):
-    from serving.server.loaded import LoadedModel
+    from serving.server.models.loaded import LoadedModel
 
     return LoadedModel(exports[0]).encode([text.encode() for text in TEXTS])
 

@@ -14,16 +14,16 @@ import pytest
 from flat_store import FlatStore
 from tensorflow_serving.config import model_server_config_pb2
 
-from model.errors import InputError
+from common.errors import InputError
 from serving.publish import rollback
-from serving.server import loading as loading_module
-from serving.server import versions as versions_module
-from serving.server.loading import Loading
+from serving.server.api.status import Failure
 from serving.server.metrics import Metrics
-from serving.server.models import Models
-from serving.server.status import Failure
-from serving.server.versions import Versions
-from serving.storage import open_base
+from serving.server.models import loading as loading_module
+from serving.server.models import versions as versions_module
+from serving.server.models.loading import Loading
+from serving.server.models.registry import Models
+from serving.server.models.versions import Versions
+from serving.storage.open import open_base
 
 FACTS = "assets.extra/pause.json"
 OFTEN = Loading(compile=False, max_texts=256, threads=1, retries=2, retry_seconds=0.0)
@@ -203,6 +203,18 @@ def test_a_rollback_to_a_version_that_still_answers_a_request_takes_that_one(thr
         with versions.lease(None, None) as (_, again):
             assert again is model  # it was never gone
     assert served(versions)[0] == 3
+
+
+def test_a_rollback_to_a_version_that_is_kept_waits_for_no_load(three, open_versions, fingerprints, monkeypatch):
+    """Of two that are kept the one before takes over at once; the third is loaded when that is done."""
+    versions = refreshed(open_versions(three, num_versions=2))
+    assert available(versions) == [3, 2]
+    seen = []
+    load = versions.load
+    monkeypatch.setattr(versions, "load", lambda version: (seen.append(served(versions)), load(version)))
+    rollback(three)
+    versions.refresh()
+    assert seen == [(2, fingerprints[1])] and available(versions) == [2, 1]
 
 
 def test_labels_name_versions(three, open_versions, fingerprints):
@@ -427,7 +439,7 @@ def test_versions_that_all_fail_are_said_at_the_start(base, exports):
     damage(Path(base.location(1)))
     models = Models(configs(config(base)), OFTEN, 0, Metrics())
     try:
-        with pytest.raises(InputError, match="no version can be served: .* version 1: .*variables.index is missing"):
+        with pytest.raises(InputError, match=r"no version can be served: .* version 1: .*variables.index is missing"):
             models.start()
     finally:
         models.stop()

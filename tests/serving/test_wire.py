@@ -8,17 +8,20 @@ import pytest
 import tensorflow as tf
 from google.protobuf.descriptor import FieldDescriptor
 from tensorflow.core.framework import tensor_pb2, tensor_shape_pb2
-from tensorflow_serving.apis import model_pb2, predict_pb2
+from tensorflow_serving.apis import get_model_status_pb2, model_pb2, predict_pb2
 
 from serving import wire_pb2 as wire
-from serving.channel import ServingUnavailable
-from serving.client import predict_request, vectors_of
+from serving.endpoint.channel import ServingUnavailable
+from serving.endpoint.messages import predict_request, vectors_of
 
 PROTO = Path(wire.__file__).with_name("wire.proto")
 COUNTERPARTS = [
     (wire.PredictRequest, predict_pb2.PredictRequest),
     (wire.PredictResponse, predict_pb2.PredictResponse),
     (wire.ModelSpec, model_pb2.ModelSpec),
+    (wire.GetModelStatusRequest, get_model_status_pb2.GetModelStatusRequest),
+    (wire.GetModelStatusResponse, get_model_status_pb2.GetModelStatusResponse),
+    (wire.ModelVersionStatus, get_model_status_pb2.ModelVersionStatus),
     (wire.Tensor, tensor_pb2.TensorProto),
     (wire.TensorShape, tensor_shape_pb2.TensorShapeProto),
     (wire.TensorShape.Dim, tensor_shape_pb2.TensorShapeProto.Dim),
@@ -70,6 +73,24 @@ def test_a_request_with_every_field_has_the_same_bytes():
             tensor.string_val.append(b"\xff")
         made.append(message.SerializeToString(deterministic=True))
     assert made[0] == made[1]
+
+
+def test_a_request_for_the_versions_has_the_same_bytes():
+    made = []
+    for request in (wire.GetModelStatusRequest(), get_model_status_pb2.GetModelStatusRequest()):
+        request.model_spec.name = "pause"
+        request.model_spec.version.value = 7
+        made.append(request.SerializeToString(deterministic=True))
+    assert made[0] == made[1]
+
+
+def test_versions_and_their_states_written_by_tensorflow_serving_are_read_and_written_again():
+    theirs = get_model_status_pb2.GetModelStatusResponse()
+    for number, state in enumerate(get_model_status_pb2.ModelVersionStatus.State.values()):
+        theirs.model_version_status.add(version=number, state=state).status.error_message = "a field not known here"
+    ours = wire.GetModelStatusResponse.FromString(theirs.SerializeToString())
+    assert [one.version for one in ours.model_version_status if one.state == wire.AVAILABLE] == [3]
+    assert ours.SerializeToString(deterministic=True) == theirs.SerializeToString(deterministic=True)
 
 
 @pytest.mark.parametrize("as_content", [True, False])
@@ -126,7 +147,11 @@ def kind(field):
 
 
 def test_data_types_have_tensorflows_numbers():
-    assert (wire.FLOAT, wire.STRING) == (tf.float32.as_datatype_enum, tf.string.as_datatype_enum)
+    assert (tf.float32.as_datatype_enum, tf.string.as_datatype_enum) == (wire.FLOAT, wire.STRING)
+
+
+def test_states_of_a_version_have_tensorflow_servings_numbers():
+    assert dict(wire.VersionState.items()) == dict(get_model_status_pb2.ModelVersionStatus.State.items())
 
 
 # the generated module, against the file that it was generated from
@@ -170,6 +195,6 @@ def written(field):
 
 
 def test_the_generated_module_says_what_the_proto_file_says():
-    assert len(declared(PROTO.read_text())) == 19
+    assert len(declared(PROTO.read_text())) == 29
     assert generated() == declared(PROTO.read_text())
     assert wire.DESCRIPTOR.package == "pause.wire"

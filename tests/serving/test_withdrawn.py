@@ -10,13 +10,13 @@ from flat_store import FlatStore
 from tensorflow_serving.config import model_server_config_pb2
 
 from serving.publish import rollback
-from serving.server import loaded, loading
-from serving.server.compiled import CompiledVectors
-from serving.server.loaded import LoadedModel
-from serving.server.loading import Loader, Loading
+from serving.server.compute.compiled import CompiledVectors
 from serving.server.metrics import Metrics
-from serving.server.versions import Versions
-from serving.storage import open_base
+from serving.server.models import loaded, loading
+from serving.server.models.loaded import LoadedModel
+from serving.server.models.loading import Loader, Loading
+from serving.server.models.versions import Versions
+from serving.storage.open import open_base
 
 SETTINGS = Loading(compile=False, max_texts=256, threads=1, retries=2, retry_seconds=0.0)
 # Where somebody steps in, and whether before or after that step.

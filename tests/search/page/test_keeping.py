@@ -9,7 +9,7 @@ from forest import FORMULA_NAME
 from page_parts import AIRLINES, card, title
 from playwright.sync_api import expect
 
-from search.feedback import Answer, open_feedback
+from search.feedback.store import Answer, open_feedback
 
 
 def answers(parts) -> list[Answer]:

@@ -2,7 +2,7 @@ import logging
 
 import pytest
 
-from model.cpu import CAP, cap_instruction_set, hidden_tiles
+from common.cpu import CAP, cap_instruction_set, hidden_tiles
 
 TILES = "fpu sse avx512f avx512_bf16 amx_bf16 avx512_fp16 amx_tile amx_int8"
 

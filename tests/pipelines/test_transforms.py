@@ -10,11 +10,12 @@ from encoder import POISON, vector_of
 from index.base import Spec
 from index.open import open_index
 from model.contract import Contract
-from pipelines import services, stages, steps
-from pipelines.encoding import encode
+from pipelines import services
 from pipelines.services import Services
-from pipelines.steps import Batch, Encode, Write
-from pipelines.unchanged import Task
+from pipelines.transforms import encode as encoding
+from pipelines.transforms.batch import Batch, Task
+from pipelines.transforms.encode import Encode, encode
+from pipelines.transforms.write import Write
 
 
 @pytest.fixture
@@ -22,7 +23,7 @@ def setting(tmp_path, encoder):
     url = str(tmp_path / "index")
     open_index(url, create=Spec(MODEL, DIMENSION))
     yield Services((encoder.address,), url, Contract(MODEL, DIMENSION, 128, "{description}"))
-    services._opened.pop(url, None)
+    services.forget(url)
 
 
 def values(outputs):
@@ -60,13 +61,13 @@ def test_a_document_that_the_index_refuses_is_a_dead_letter(setting):
 def test_batches_are_encoded_while_earlier_ones_wait_to_be_written(setting, monkeypatch):
     """Three of them are under way at once: each waits for the others."""
     together = threading.Barrier(3, timeout=20)
-    real = stages.encode
+    real = encoding.encode
 
     def meet(client, tasks):
         together.wait()
         return real(client, tasks)
 
-    monkeypatch.setattr(stages, "encode", meet)
+    monkeypatch.setattr(encoding, "encode", meet)
     step = Encode(setting, 3)
     step.setup()
     step.start_bundle()
@@ -85,7 +86,7 @@ def test_no_more_batches_than_allowed_wait(setting):
     most = 0
     for number in range(20):
         list(step.process([Task(company(str(number), 1, None), "s", f"text {number}")], None, 0))
-        most = max(most, len(step._pending))
+        most = max(most, step.pending)
     list(step.finish_bundle())
     step.teardown()
     assert most <= 2
@@ -105,9 +106,9 @@ def test_refused_texts_are_apart_from_their_batch(setting):
 
 
 def test_a_batch_ends_by_number_or_by_bytes(monkeypatch):
-    from pipelines.company import Company
+    from pipelines.records import Company
 
-    monkeypatch.setattr(steps, "BATCH_BYTES", 100)
+    monkeypatch.setattr("pipelines.transforms.batch.BATCH_BYTES", 100)
     batch = Batch(3)
     batch.start_bundle()
     given = [Company(company(str(i), description="d" * size), "s") for i, size in enumerate((1, 1, 1, 90, 20, 1))]

@@ -4,7 +4,7 @@ import pytest
 import tensorflow as tf
 
 from model.errors import EncoderError
-from model.text import SPECIAL_TOKENS, Tokenizer, learn_vocabulary
+from model.network.tokenizer import SPECIAL_TOKENS, Tokenizer, learn_vocabulary
 
 #             0        1        2        3        4         5       6      7        8       9       10   11   12
 VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "bank", "##s", "##ing", "cafe", "café", "[", "]", "pad"]

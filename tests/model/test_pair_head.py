@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from model.pair import WIDTH, PairHead, features
+from model.network.pair_head import WIDTH, PairHead, features
 
 LEFT = tf.constant([[1.0, -2.0], [0.5, 0.0]])
 RIGHT = tf.constant([[3.0, 4.0], [0.5, -1.0]])

@@ -6,18 +6,8 @@ import pytest
 from bad_records import BAD
 
 from index.document import Document
-from pipelines.company import (
-    MAX_DESCRIPTION_BYTES,
-    MAX_TAGS,
-    MAX_TEXT_BYTES,
-    SAME_NAMES,
-    BadRecord,
-    Columns,
-    decode,
-    microseconds,
-    parse,
-    rfc3339,
-)
+from pipelines.records import MAX_DESCRIPTION_BYTES, SAME_NAMES, BadRecord, Columns, decode, microseconds, rfc3339
+from pipelines.transforms.parse import MAX_TAGS, MAX_TEXT_BYTES, parse
 
 NOW = microseconds(datetime(2025, 1, 1, tzinfo=UTC))
 STARTED = NOW - 1

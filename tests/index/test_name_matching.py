@@ -1,7 +1,7 @@
 import pytest
 from pytest import approx
 
-from index.names import ALIKE, MISSPELT, core, likeness, spellings
+from index.ranking.name_matching import ALIKE, MISSPELT, core, likeness, spellings
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import sys
 
 
 def test_tensorflow_starts_without_a_word_and_errors_are_still_told_afterwards():
-    code = "import model.runtime, sys, tensorflow; print('told', file=sys.stderr)"
+    code = "import common.runtime, sys, tensorflow; print('told', file=sys.stderr)"
     quiet = {**os.environ, "ONEDNN_MAX_CPU_ISA": "ALL"}  # on some CPUs a line tells what is set instead
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=quiet)
     assert done.stdout == "" and done.stderr == "told\n"
@@ -12,7 +12,7 @@ def test_tensorflow_starts_without_a_word_and_errors_are_still_told_afterwards()
 
 def test_products_of_bfloat16_live_on_any_cpu_where_nobody_has_chosen_its_instructions():
     code = """
-from model.runtime import tensorflow as tf
+from common.runtime import tensorflow as tf
 left, right = (tf.ones([256, 384], tf.bfloat16) for _ in range(2))
 print(float(tf.function(tf.matmul)(left, right, transpose_b=True)[0, 0]))
 """
